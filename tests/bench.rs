@@ -7,7 +7,7 @@ use league::values::Timestamp;
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::{fs, path::Path, thread, time::Duration};
-use support::{World, text_of};
+use support::{TestLeague, text_of};
 
 /// Players, referees, and how many look at the page meanwhile.
 const SIZES: [(usize, usize, usize); 5] =
@@ -62,9 +62,9 @@ fn open_page(manager: String) {
 
 /// One league: what it took.
 fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, f64); 9] {
-    let world = World::new("");
+    let test = TestLeague::new("");
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
-    let manager = world.manager(&arguments);
+    let manager = test.manager(&arguments);
     let pid = manager.child.id();
     manager.line("Round 1 of");
     (0..pages).for_each(|_| open_page(manager.url()));
@@ -82,9 +82,9 @@ fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, 
         processes.iter().all(is_gone).then_some(())
     });
     let used = cpu(pid) - before; // the children have ended: their time is ours now
-    let (code, text) = world.word("verify");
+    let (code, text) = test.run_tool("verify");
     assert_eq!(code, Some(0), "{text}");
-    let logs = world.logs();
+    let logs = test.logs();
     // When each line of that kind was written, in order.
     let times = |event: &str, name: &str| {
         let wanted = |line: &&Value| line["event_type"] == event && line["message_type"] == name;

@@ -13,7 +13,7 @@ use std::{
     thread,
     time::Duration,
 };
-use support::{Agent, World, list_of, text_of};
+use support::{TestLeague, TestProcess, list_of, text_of};
 
 /// Says which of the players this program is to be.
 const PLAYS: &str = "TEST_PLAYS";
@@ -41,42 +41,40 @@ fn main() -> ExitCode {
             Parity::Even
         }),
         Err(_) => {
-            whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal();
-            println!("test whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal ... ok");
-            whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again();
-            println!(
-                "test whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again ... ok"
-            );
+            faulty_and_slow_choose_are_printed_to_the_player();
+            println!("test faulty_and_slow_choose_are_printed_to_the_player ... ok");
+            player_of_any_game_is_asked_for_each_move();
+            println!("test player_of_any_game_is_asked_for_each_move ... ok");
             ExitCode::SUCCESS
         }
     }
 }
 
 /// This program as one of the players, in a world.
-fn command(world: &World, plays: &str, arguments: &[&str]) -> Command {
+fn command(test: &TestLeague, plays: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.env(PLAYS, plays).args(arguments);
-    command.args(world.command("player", "").get_args());
+    command.args(test.command("player", "").get_args());
     command
 }
 
-fn player(world: &World, manager: &Agent, plays: &str, id: &str) -> Agent {
+fn player(test: &TestLeague, manager: &TestProcess, plays: &str, id: &str) -> TestProcess {
     let url = manager.url();
     let own = ["--manager", &url, "--player-id", id, "--port", "0"];
-    Agent::new(command(world, plays, &own).arg("--until-stdin-closes"))
+    TestProcess::new(command(test, plays, &own).arg("--until-stdin-closes"))
 }
 
-fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
-    let world = World::new(
+fn faulty_and_slow_choose_are_printed_to_the_player() {
+    let test = TestLeague::new(
         "system timeouts.move_timeout_sec=1.5; system retry_policy.backoff_strategy=\"fixed\"",
     );
-    let mut manager = world.manager("--players 2");
-    let _referee = world.agent(&manager, "REF01", "");
+    let mut manager = test.manager("--players 2");
+    let _referee = test.agent(&manager, "REF01", "");
     let [mut panics, mut slow] =
-        [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&world, &manager, plays, id));
-    manager.ends_well();
-    panics.ends_well();
-    slow.ends_well();
+        [("panics", "P01"), ("slow", "P02")].map(|(plays, id)| player(&test, &manager, plays, id));
+    manager.wait_for_success();
+    panics.wait_for_success();
+    slow.wait_for_success();
     let over = "P02 gave no answer to choose_parity within 1.5 s, at the last of 3 attempts - P01 wins by default";
     let seen_by_the_one = "panicked at tests/choose.rs:
         index out of bounds: the len is 0 but the index is 0
@@ -84,11 +82,13 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
-        let said = agent.output();
-        assert!(said.contains(&format!("R1M1: {over}")), "{said}");
-        lines.lines().for_each(|line| agent.complains(line.trim()));
+        let output = agent.output();
+        assert!(output.contains(&format!("R1M1: {over}")), "{output}");
+        lines
+            .lines()
+            .for_each(|line| agent.wait_for_error(line.trim()));
     }
-    let choices = world.events("Recorded")[0]["result"]["details"]["choices"].clone();
+    let choices = test.events("Recorded")[0]["result"]["details"]["choices"].clone();
     assert_eq!(
         choices,
         json!({"P01": "even", "P02": null}),
@@ -96,34 +96,34 @@ fn whoever_thinks_wrongly_or_too_long_is_told_in_its_own_terminal() {
     );
 }
 
-fn whoever_plays_any_game_is_asked_for_each_move_and_can_be_asked_again() {
-    let world = World::new("");
-    world.play("tic_tac_toe");
-    let mut manager = world.manager("--players 2");
-    let _referee = world.agent(&manager, "REF01", "");
-    let mut two = ["P01", "P02"].map(|id| player(&world, &manager, "the last", id));
-    manager.ends_well();
-    two.iter_mut().for_each(Agent::ends_well);
-    let result = &world.events("Recorded")[0]["result"]["details"];
+fn player_of_any_game_is_asked_for_each_move() {
+    let test = TestLeague::new("");
+    test.play("tic_tac_toe");
+    let mut manager = test.manager("--players 2");
+    let _referee = test.agent(&manager, "REF01", "");
+    let mut two = ["P01", "P02"].map(|id| player(&test, &manager, "the last", id));
+    manager.wait_for_success();
+    two.iter_mut().for_each(TestProcess::wait_for_success);
+    let result = &test.events("Recorded")[0]["result"]["details"];
     let made = list_of(&result["moves"]).iter();
-    let moves: Vec<&str> = made.map(|it| text_of(&it["move"])).collect();
+    let moves: Vec<&str> = made.map(|item| text_of(&item["move"])).collect();
     assert_eq!(moves.join(" "), "9 8 7 6 5 4 3", "{result}");
-    let said = ["P01", "P02"].map(|id| {
+    let output = ["P01", "P02"].map(|id| {
         let arguments = ["--again", "r1m1", "--player-id", id];
-        let output = command(&world, "the last", &arguments).output();
+        let output = command(&test, "the last", &arguments).output();
         String::from_utf8(output.unwrap().stdout).unwrap()
     });
     let mut counts = [0, 0];
-    for (said, count) in said.iter().zip(&mut counts) {
-        for line in said
+    for (output, count) in output.iter().zip(&mut counts) {
+        for line in output
             .lines()
             .filter_map(|line| line.split_once(": choose says "))
         {
             let (now, then) = line.1.split_once("; in the match it was ").unwrap();
-            assert_eq!(now, then, "{said}");
+            assert_eq!(now, then, "{output}");
             *count += 1;
         }
     }
     counts.sort();
-    assert_eq!(counts, [3, 4], "{said:?}");
+    assert_eq!(counts, [3, 4], "{output:?}");
 }

@@ -13,10 +13,10 @@ use std::process::Command;
 use support::*;
 
 /// The matches of a local league that was played to its end; `folder` is where it is kept.
-fn matches(world: &World, folder: &str) -> Vec<Value> {
-    let document = world.data(&format!("{folder}/league.json"));
+fn matches(test: &TestLeague, folder: &str) -> Vec<Value> {
+    let document = test.data(&format!("{folder}/league.json"));
     let rounds = list_of(&document["rounds"]).iter();
-    let matches = rounds.flat_map(|it| list_of(&it["matches"]));
+    let matches = rounds.flat_map(|item| list_of(&item["matches"]));
     matches.cloned().collect()
 }
 
@@ -28,10 +28,10 @@ fn memory() {
     let rivals = ["even", "odd", "alternate"];
     let rivals = rivals.map(|name| format!("{finished} play {name}"));
     let all = format!("{mine},{}", rivals.join(","));
-    let world = World::new("");
-    world.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
+    let test = TestLeague::new("");
+    test.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
     let mut differed = BTreeMap::from([("P02", 0), ("P03", 0), ("P04", 0)]);
-    for game in matches(&world, "practice/leagues/league_2025_even_odd") {
+    for game in matches(&test, "practice/leagues/league_2025_even_odd") {
         let choices = &game["choices"];
         for (rival, count) in &mut differed {
             let [ours, theirs] = [&choices["P01"], &choices[*rival]];
@@ -51,7 +51,7 @@ fn memory() {
 fn tie() {
     let tie = decode::<TieBreak>(&json!("technical_losses")).expect("a word of TieBreak");
     // P01 does not choose, and P02 loses as one loses.
-    let mut league = paper::told("P04!P01 P03>P02");
+    let mut league = offline::told("P04!P01 P03>P02");
     league.config.league.scoring.tiebreakers = vec![tie];
     let table = league.table();
     let ids: Vec<&str> = table.iter().map(|row| &*row.player_id).collect();
@@ -61,13 +61,13 @@ fn tie() {
 /// GAME_OVER says how long the match took, and the player shows it.
 #[test]
 fn field() {
-    let (world, mut manager) = with_manager("serve --players 2 --lead-sec 0");
-    let _referee = world.agent(&manager, "REF01", "");
-    let mut player = world.agent(&manager, "P01", "");
-    let _other = world.agent(&manager, "P02", "");
-    manager.ends_well();
-    player.ends_well();
-    let told = received(&world, "P01", "GAME_OVER");
+    let (test, mut manager) = with_manager("serve --players 2 --lead-sec 0");
+    let _referee = test.agent(&manager, "REF01", "");
+    let mut player = test.agent(&manager, "P01", "");
+    let _other = test.agent(&manager, "P02", "");
+    manager.wait_for_success();
+    player.wait_for_success();
+    let told = received(&test, "P01", "GAME_OVER");
     let duration = &told[0]["duration_ms"];
     assert!(
         duration.is_u64(),
@@ -82,11 +82,11 @@ fn field() {
 /// All players hear of every break, and of none when the league is over.
 #[test]
 fn pause() {
-    let world = World::new("");
-    world.local("--players 4");
+    let test = TestLeague::new("");
+    test.local("--players 4");
     for player in ["P01", "P02", "P03", "P04"] {
-        let told = received(&world, player, "BREAK_ANNOUNCEMENT");
-        let rounds: Vec<&Value> = told.iter().map(|it| &it["round_id"]).collect();
+        let told = received(&test, player, "BREAK_ANNOUNCEMENT");
+        let rounds: Vec<&Value> = told.iter().map(|item| &item["round_id"]).collect();
         assert_eq!(
             rounds,
             [1, 2],
@@ -118,26 +118,26 @@ fn game() {
             assert_eq!(winner, expected, "{a} against {b}");
         }
     }
-    let world = World::new("");
+    let test = TestLeague::new("");
     let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
     let mut copy = Command::new("cp");
-    copy.arg("-r").arg(shipped).arg(&world.folder);
+    copy.arg("-r").arg(shipped).arg(&test.folder);
     assert!(copy.status().unwrap().success());
-    world.edit("league", "game_type", json!(NAME));
-    world.local("--players 4");
-    for game in matches(&world, "leagues/league_2025_even_odd") {
+    test.edit("league", "game_type", json!(NAME));
+    test.local("--players 4");
+    for game in matches(&test, "leagues/league_2025_even_odd") {
         let ending = text_of(&game["ending"]);
         assert!(["WIN", "DRAW"].contains(&ending), "{game}");
     }
 }
 
 /// What a player was sent, by its own log.
-fn received(world: &World, player: &str, message_type: &str) -> Vec<Value> {
+fn received(test: &TestLeague, player: &str, message_type: &str) -> Vec<Value> {
     let is_that = |line: &Value| {
         line["component"] == player
             && line["event_type"] == "message_received"
             && line["message_type"] == message_type
     };
-    let lines = world.logs().into_iter().filter(is_that);
+    let lines = test.logs().into_iter().filter(is_that);
     lines.map(|line| line["message"].clone()).collect()
 }

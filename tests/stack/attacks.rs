@@ -2,7 +2,7 @@
 //! program restart at the wrong moment, addresses that do not look like this machine, and requests
 //! that are meant to fill the disk. None of them stops a league or wins a match.
 
-use super::support::stand_in::LEAGUE;
+use super::support::fake::LEAGUE;
 use super::support::*;
 use league::program::storage::Lines;
 use league::values::Endpoint;
@@ -12,22 +12,22 @@ use std::{fs, io, thread};
 
 /// Opens connections to a program that may have too few descriptors to accept them.
 fn flood(url: &str) -> Vec<TcpStream> {
-    let connections = (0..60).map(|_| connect(url, PATIENCE).ok());
+    let connections = (0..60).map(|_| connect(url, TIME_LIMIT).ok());
     connections.flatten().collect()
 }
 
 /// Waits until a program that is flooded in the same way would have been restarted.
 fn wait_for_restarts() {
-    let world = World::new("");
-    let manager = world.start_limited("ulimit -n 41", "league_manager", "");
+    let test = TestLeague::new("");
+    let manager = test.start_limited("ulimit -n 41", "league_manager", "");
     let _connections = flood(&manager.url());
-    manager.complains("restarting the process");
+    manager.wait_for_error("restarting the process");
 }
 
 #[test]
 fn repeated_changes_of_a_member_are_stored_once_a_second() {
-    let world = World::new("");
-    let manager = world.manager("");
+    let test = TestLeague::new("");
+    let manager = test.manager("");
     let url = manager.url();
     let begun = Instant::now();
     let token = token_of(&register_player(&url, "P01", "http://127.0.0.1:1/mcp"));
@@ -49,7 +49,7 @@ fn repeated_changes_of_a_member_are_stored_once_a_second() {
     });
 
     let accepted = replies.iter().filter(|reply| reply["status"] == "ACCEPTED");
-    let stored = world.count("Registered");
+    let stored = test.count("Registered");
     assert_eq!(stored, 1 + accepted.count());
     let most = 2 + begun.elapsed().as_secs() as usize;
     assert!(
@@ -57,33 +57,37 @@ fn repeated_changes_of_a_member_are_stored_once_a_second() {
         "{stored} changes, at most {most}"
     );
     for reply in replies.iter().filter(|reply| reply["status"] != "ACCEPTED") {
-        check_says(text_of(&reply["reason"]), "once a second at most");
+        check_contains(text_of(&reply["reason"]), "once a second at most");
     }
 }
 
 #[test]
 fn flooded_manager_of_a_closed_league_is_not_restarted() {
-    let world = World::new("");
+    let test = TestLeague::new("");
     let options = "serve --players 2 --stay";
-    let manager = world.start_limited("ulimit -n 41", "league_manager", options);
-    let _agents = ["REF01", "P01", "P02"].map(|id| world.agent(&manager, id, ""));
-    wait_until("the league is closed", || world.count("Closed") == 1);
+    let manager = test.start_limited("ulimit -n 41", "league_manager", options);
+    let _agents = ["REF01", "P01", "P02"].map(|id| test.agent(&manager, id, ""));
+    wait_until("the league is closed", || test.count("Closed") == 1);
     let connections = flood(&manager.url());
     wait_for_restarts();
     drop(connections);
-    assert!(!manager.said().contains("restarting"), "{}", manager.said());
-    assert_eq!(world.count("Closed"), 1, "the league is where it was");
+    assert!(
+        !manager.errors().contains("restarting"),
+        "{}",
+        manager.errors()
+    );
+    assert_eq!(test.count("Closed"), 1, "the league is where it was");
 }
 
 #[test]
 fn flooded_referee_does_not_begin_a_game_by_turns_again() {
-    let (world, mut manager) = with_manager("");
-    world.play("tic_tac_toe");
-    manager.restart(&world, "--players 2");
+    let (test, mut manager) = with_manager("");
+    test.play("tic_tac_toe");
+    manager.restart(&test, "--players 2");
     let options = format!("--manager {} --referee-id REF01", manager.url());
-    let referee = world.start_limited("ulimit -n 41", "referee", &options);
+    let referee = test.start_limited("ulimit -n 41", "referee", &options);
     let options = format!("play blocks --manager {} --player-id P01", manager.url());
-    let _first = world.start("player", &options);
+    let _first = test.start("player", &options);
     let gate = Gate::default();
     let last = slow_player("P02", "", &gate, |asked| {
         asked["message_type"] == "CHOOSE_MOVE_CALL"
@@ -96,13 +100,13 @@ fn flooded_referee_does_not_begin_a_game_by_turns_again() {
     wait_for_restarts();
     gate.open();
     drop(connections);
-    manager.ends_well();
+    manager.wait_for_success();
 
     let calls = last.received("CHOOSE_MOVE_CALL");
     let conversation = &calls[0]["conversation_id"];
     let is_same = |call: &Value| call["conversation_id"] == *conversation;
     assert!(calls.iter().all(is_same), "{calls:?}");
-    assert_eq!(world.count("Recorded"), 1);
+    assert_eq!(test.count("Recorded"), 1);
 }
 
 #[test]
@@ -127,8 +131,8 @@ fn every_spelling_of_a_loopback_address_is_recognised() {
 
 #[test]
 fn requests_with_an_unknown_token_are_logged_at_a_limited_rate() {
-    let world = World::new("");
-    let manager = world.manager("");
+    let test = TestLeague::new("");
+    let manager = test.manager("");
     let body =
         json!({"league_id": LEAGUE, "query_type": "GET_STANDINGS", "auth_token": "tok-p01-no"});
     let query = message("LEAGUE_QUERY", "player:P01", body);
@@ -137,7 +141,7 @@ fn requests_with_an_unknown_token_are_logged_at_a_limited_rate() {
         assert_eq!(send(&manager.url(), &query)["error_code"], "E005");
     }
 
-    let logged = world.logged("message_received").len();
+    let logged = test.logged("message_received").len();
     let most = 100 * (2 + begun.elapsed().as_secs() as usize);
     assert!(
         (1..=most).contains(&logged),
@@ -147,19 +151,19 @@ fn requests_with_an_unknown_token_are_logged_at_a_limited_rate() {
 
 #[test]
 fn journal_that_is_not_ours_is_refused_and_left_alone() {
-    let world = World::new("");
+    let test = TestLeague::new("");
     let open = |name: &str| -> io::Result<()> {
-        Lines::open(&world.folder.join(name), |_| Ok(())).map(drop)
+        Lines::open(&test.folder.join(name), |_| Ok(())).map(drop)
     };
-    fs::write(world.folder.join("letter"), "Dear diary").unwrap();
-    fs::create_dir(world.folder.join("folder")).unwrap();
+    fs::write(test.folder.join("letter"), "Dear diary").unwrap();
+    fs::create_dir(test.folder.join("folder")).unwrap();
     #[cfg(unix)]
-    std::os::unix::fs::symlink("letter", world.folder.join("link")).unwrap();
+    std::os::unix::fs::symlink("letter", test.folder.join("link")).unwrap();
 
     for name in ["letter", "folder", "link"] {
         let error = open(name).unwrap_err().to_string();
-        check_says(&error, "this is not a");
+        check_contains(&error, "this is not a");
     }
-    let letter = fs::read_to_string(world.folder.join("letter")).unwrap();
+    let letter = fs::read_to_string(test.folder.join("letter")).unwrap();
     assert_eq!(letter, "Dear diary");
 }

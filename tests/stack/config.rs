@@ -10,12 +10,12 @@ const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
 /// What loading says of the files with one place changed, always of which file; null leaves the
 /// place out.
-fn loaded(world: &World, file: &str, path: &str, value: Value) -> Result<Config, String> {
-    let whole = world.config(file);
+fn loaded(test: &TestLeague, file: &str, path: &str, value: Value) -> Result<Config, String> {
+    let whole = test.config(file);
     let name = whole.file_name().unwrap().to_string_lossy();
     let before = fs::read(&whole).unwrap();
-    world.edit(file, path, value);
-    let loaded = Config::load(&world.folder.join("config"), None);
+    test.edit(file, path, value);
+    let loaded = Config::load(&test.folder.join("config"), None);
     fs::write(&whole, before).unwrap();
     loaded.inspect_err(|line| check_line(line, &[&name]))
 }
@@ -52,14 +52,14 @@ fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
 }
 
 #[test]
-fn every_key_is_needed_typed_and_known() {
-    let world = World::new("");
+fn missing_wrong_and_unknown_keys_are_refused() {
+    let test = TestLeague::new("");
     let (mut optional, mut count) = (Vec::new(), 0);
     for file in ["system", "agents", "league", "games", "referee", "player"] {
-        let whole = fs::read(world.config(file)).unwrap();
+        let whole = fs::read(test.config(file)).unwrap();
         let whole: Value = serde_json::from_slice(&whole).unwrap();
         let refused = |path: &str, value: Value, words: &[&str]| {
-            let line = loaded(&world, file, path, value).expect_err(path);
+            let line = loaded(&test, file, path, value).expect_err(path);
             check_line(&line, words);
             check_line(&line, &["line ", "column "]);
         };
@@ -84,7 +84,7 @@ fn every_key_is_needed_typed_and_known() {
             if path.ends_with(']') {
                 continue;
             }
-            match loaded(&world, file, &path, Value::Null) {
+            match loaded(&test, file, &path, Value::Null) {
                 Ok(_) => optional.push(path),
                 Err(line) => check_line(&line, &[key]),
             }
@@ -150,14 +150,14 @@ const BAD_VALUES: &str = r#"
     league | scoring.technical_loss_points | -1001 | each within 1000"#;
 
 #[test]
-fn bad_values_are_refused() {
-    let world = World::new("");
+fn invalid_values_are_refused() {
+    let test = TestLeague::new("");
     for [file, path, value, legal] in rows(BAD_VALUES) {
-        let line = loaded(&world, file, path, json_of(value));
+        let line = loaded(&test, file, path, json_of(value));
         check_line(&line.expect_err(path), &[legal]);
     }
-    world.edit("league", "participants.min_players", json!(5));
-    let line = loaded(&world, "league", "participants.max_players", json!(4)).unwrap_err();
+    test.edit("league", "participants.min_players", json!(5));
+    let line = loaded(&test, "league", "participants.max_players", json!(4)).unwrap_err();
     check_line(
         &line,
         &["participants.max_players: got 4, expected 5 to 200"],
@@ -165,22 +165,22 @@ fn bad_values_are_refused() {
 }
 
 /// A command that must end by itself with 2 and one line.
-fn check_refused(world: &World, program: &str, arguments: &str, words: &[&str]) {
-    let mut agent = Agent::new(&mut world.command(program, arguments));
+fn check_refused(test: &TestLeague, program: &str, arguments: &str, words: &[&str]) {
+    let mut agent = TestProcess::new(&mut test.command(program, arguments));
     assert_eq!(agent.wait().code(), Some(2), "{program} {arguments}");
-    agent.complains("\n");
-    check_line(&agent.said(), words);
+    agent.wait_for_error("\n");
+    check_line(&agent.errors(), words);
     assert_eq!(agent.output(), "");
 }
 
 #[test]
-fn a_faulty_file_ends_a_program_with_2_and_one_line() {
+fn faulty_file_ends_the_program_with_one_line() {
     let files = ["system", "agents", "league", "games", "referee", "player"];
     for (program, file) in PROGRAMS.into_iter().cycle().zip(files) {
-        let world = World::new(&format!("{file} colour=1"));
-        let path = world.config(file);
+        let test = TestLeague::new(&format!("{file} colour=1"));
+        let path = test.config(file);
         let file = &*path.to_string_lossy();
-        let refused = |words: &[&str]| check_refused(&world, program, "--port 0", words);
+        let refused = |words: &[&str]| check_refused(&test, program, "--port 0", words);
         refused(&[file, "unknown field `colour`", "expected "]);
         fs::write(&path, "{not JSON").unwrap();
         refused(&[file, "line 1 column 2"]);
@@ -231,10 +231,10 @@ const WRONG_USE: &str = "
     referee | --port 0 --max-concurrent-matches x | --max-concurrent-matches x";
 
 #[test]
-fn wrong_use_ends_with_2_and_one_line() {
+fn wrong_options_end_the_program_with_one_line() {
     let taken = TcpListener::bind("127.0.0.1:0").unwrap();
     let port = taken.local_addr().unwrap().port();
-    let world = World::new(&format!(
+    let test = TestLeague::new(&format!(
         "system network.default_league_manager_port={port}"
     ));
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
@@ -246,38 +246,37 @@ fn wrong_use_ends_with_2_and_one_line() {
             &[wanted]
         };
         for program in programs {
-            check_refused(&world, program, arguments, &words);
+            check_refused(&test, program, arguments, &words);
         }
     }
 }
 
 #[test]
-fn an_argument_that_is_no_utf_8_ends_with_2_and_one_line() {
+fn argument_that_is_not_utf_8_ends_the_program_with_one_line() {
     for program in PROGRAMS {
-        let mut command = World::new("").command(program, "--display-name");
-        let mut agent = Agent::new(command.arg(OsStr::from_bytes(b"Ad\xff")));
+        let mut command = TestLeague::new("").command(program, "--display-name");
+        let mut agent = TestProcess::new(command.arg(OsStr::from_bytes(b"Ad\xff")));
         assert_eq!(agent.wait().code(), Some(2), "{program}");
-        agent.complains("\n");
-        check_line(&agent.said(), &["Ad\\xFF", "not UTF-8"]);
+        agent.wait_for_error("\n");
+        check_line(&agent.errors(), &["Ad\\xFF", "not UTF-8"]);
     }
 }
 
 /// Which options there are is compared with the page in `guide.rs`.
 #[test]
-fn version_says_which() {
+fn version_is_printed() {
     for program in PROGRAMS {
-        let mut agent = Agent::new(&mut World::new("").command(program, "--version"));
-        agent.ends_well();
+        let mut agent = TestProcess::new(&mut TestLeague::new("").command(program, "--version"));
+        agent.wait_for_success();
         let version = format!("{program} {}", env!("CARGO_PKG_VERSION"));
         assert_eq!(agent.output(), version);
     }
 }
 
 #[test]
-fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
-    let world = World::new("");
-    let read =
-        |file: &str, path: &str, value: Value| loaded(&world, file, path, value).expect(path);
+fn fractions_of_seconds_and_defaults_are_read() {
+    let test = TestLeague::new("");
+    let read = |file: &str, path: &str, value: Value| loaded(&test, file, path, value).expect(path);
     let quarter = |path: &str| read("system", path, json!(0.25));
     let timeouts = quarter("timeouts.move_timeout_sec").system.timeouts;
     let times = [
@@ -307,26 +306,26 @@ fn seconds_may_be_fractions_and_what_may_be_absent_has_its_default() {
 }
 
 #[test]
-fn a_league_goes_by_its_keys() {
+fn keys_of_the_league_file_take_effect() {
     let points = r#"{"win_points": 7, "draw_points": 4, "loss_points": 2, "technical_loss_points": 1,
         "tiebreakers": ["wins", "head_to_head", "draws"]}"#;
-    let world = World::new(&format!(
+    let test = TestLeague::new(&format!(
         "league scoring={points}; league scheduling.cycles=2; agents league_manager.agent_id=\"LM07\"; \
          system network.base_host=\"127.0.0.1\"; system security.token_length=40"
     ));
-    world.local("--fresh --players 3 --referees 1");
-    let table = world.table();
+    test.local("--fresh --players 3 --referees 1");
+    let table = test.table();
     for row in &table {
         let n = |key: &str| row[key].as_i64().unwrap();
         let points = 7 * n("wins") + 4 * n("draws") + 2 * n("losses");
         assert_eq!([n("played"), n("points")], [4, points], "{row}");
     }
     assert_eq!(table.len(), 3);
-    let card = world.data("agents/P01.json");
+    let card = test.data("agents/P01.json");
     let secret = text_of(&card["token"]).strip_prefix("tok-p01-");
     assert_eq!(secret.unwrap().len(), 40);
     assert!(text_of(&card["endpoint"]).starts_with("http://127.0.0.1:"));
-    let logs = world.logs();
+    let logs = test.logs();
     let mut sent = logs.iter().filter(|line| {
         line["component"] == "league_manager" && line["event_type"] == "message_sent"
     });
@@ -334,12 +333,12 @@ fn a_league_goes_by_its_keys() {
 }
 
 #[test]
-fn a_manager_goes_by_its_keys() {
-    let world = World::new(
+fn keys_of_the_system_file_take_effect() {
+    let test = TestLeague::new(
         "system security.enable_auth_tokens=false; league participants.max_players=2; \
          agents players[3].active=false",
     );
-    let manager = world.manager("");
+    let manager = test.manager("");
     for (id, expected) in [
         ("P04", "the agents configuration lists P04 as inactive"),
         ("P01", "\"player_id\":\"P01\""),

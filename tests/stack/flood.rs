@@ -32,24 +32,26 @@ fn flood(url: &str, count: usize, bytes: &[&str]) -> Vec<TcpStream> {
 }
 
 #[test]
-fn half_open_connections_delay_no_league() {
-    let (world, mut manager) = with_manager("--players 4 --referees 2");
+fn half_open_connections_do_not_delay_a_league() {
+    let (test, mut manager) = with_manager("--players 4 --referees 2");
     // Half a body keeps an ending agent for its farewell, so not the manager.
     let _manager = flood(&manager.url(), 100, &HALF_OPEN[..2]);
-    let referees = ["REF01", "REF02"].map(|id| world.agent(&manager, id, ""));
-    let players = ["P01", "P02", "P03"].map(|id| world.agent(&manager, id, ""));
+    let referees = ["REF01", "REF02"].map(|id| test.agent(&manager, id, ""));
+    let players = ["P01", "P02", "P03"].map(|id| test.agent(&manager, id, ""));
     let agents = referees.iter().chain(&players);
-    let _agents: Vec<_> = agents.map(|it| flood(&it.url(), 40, &HALF_OPEN)).collect();
-    let _last = world.agent(&manager, "P04", "");
-    manager.ends_well();
-    assert_eq!(world.technical_losses(), (6, 0));
-    assert_eq!(world.logged("fault"), [] as [Value; 0]);
+    let _agents: Vec<_> = agents
+        .map(|item| flood(&item.url(), 40, &HALF_OPEN))
+        .collect();
+    let _last = test.agent(&manager, "P04", "");
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (6, 0));
+    assert_eq!(test.logged("fault"), [] as [Value; 0]);
 }
 
 #[test]
-fn large_claims_cost_nothing() {
-    let world = World::new("system limits.max_message_bytes=2000");
-    let manager = world.manager("");
+fn large_content_lengths_take_no_memory() {
+    let test = TestLeague::new("system limits.max_message_bytes=2000");
+    let manager = test.manager("");
     let url = manager.url();
     let of_process = format!("/proc/{}", manager.child.id());
     let descriptors = || fs::read_dir(format!("{of_process}/fd")).unwrap().count();
@@ -82,7 +84,7 @@ fn health(url: &str) -> Value {
     let _ = stream.write_all(b"GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
     let mut answer = Vec::new();
     let _ = stream.read_to_end(&mut answer);
-    let (status, body) = parted(&answer);
+    let (status, body) = split_response(&answer);
     if status == 200 {
         json_of(&body)
     } else {
@@ -91,23 +93,23 @@ fn health(url: &str) -> Value {
 }
 
 #[test]
-fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
-    let world = World::new("");
-    let manager = world.manager("").url();
+fn program_without_descriptors_restarts_and_answers() {
+    let test = TestLeague::new("");
+    let manager = test.manager("").url();
     // An even number and an odd one: the accept thread of tiny_http ends with an error, or panics.
     let rows = [40, 41].into_iter().flat_map(|descriptors| {
-        ["league_manager", "referee", "player"].map(|it| (descriptors, it))
+        ["league_manager", "referee", "player"].map(|item| (descriptors, item))
     });
     thread::scope(|scope| {
         for (descriptors, program) in rows {
-            let (world, manager) = (World::new(""), &manager);
+            let (test, manager) = (TestLeague::new(""), &manager);
             scope.spawn(move || {
                 let arguments = match program {
                     "league_manager" => String::new(),
                     _ => format!("--manager {manager}"),
                 };
                 let ulimit = format!("ulimit -n {descriptors}");
-                let mut agent = world.start_limited(&ulimit, program, &arguments);
+                let mut agent = test.start_limited(&ulimit, program, &arguments);
                 let url = agent.url();
                 let row = format!("{program} with {descriptors} descriptors");
                 // Before, it mends itself as well as it can.
@@ -115,7 +117,7 @@ fn a_program_without_descriptors_takes_its_own_place_and_answers_again() {
                     health(&url)["uptime"].as_u64().is_some_and(|age| age > 3)
                 });
                 let _flood = flood(&url, 60, &[""]);
-                agent.complains("restarting the process");
+                agent.wait_for_error("restarting the process");
                 wait_until(&format!("{row} answers again"), || health(&url).is_object());
                 assert!(agent.child.try_wait().unwrap().is_none(), "{row}");
             });
@@ -145,16 +147,15 @@ const ATTACKS: [(&str, usize, bool); 5] = [
 ];
 
 #[test]
-fn no_attack_stops_a_league() {
+fn attacked_league_is_played_to_its_end() {
     thread::scope(|scope| {
         for (bytes, count, holds) in ATTACKS {
             scope.spawn(move || {
-                let world = World::new("");
+                let test = TestLeague::new("");
                 let arguments = "--players 4";
-                let mut manager =
-                    world.start_limited("ulimit -n 1024", "league_manager", arguments);
-                let _referee = world.agent(&manager, "REF01", "");
-                let _players = ["P01", "P02", "P03"].map(|id| world.agent(&manager, id, ""));
+                let mut manager = test.start_limited("ulimit -n 1024", "league_manager", arguments);
+                let _referee = test.agent(&manager, "REF01", "");
+                let _players = ["P01", "P02", "P03"].map(|id| test.agent(&manager, id, ""));
                 let address = format!("127.0.0.1:{}", manager.port()).parse().unwrap();
                 let mut held = Vec::new();
                 for _ in 0..count {
@@ -167,9 +168,9 @@ fn no_attack_stops_a_league() {
                         held.push(stream);
                     }
                 }
-                let _last = world.agent(&manager, "P04", "");
+                let _last = test.agent(&manager, "P04", "");
                 manager.wait();
-                assert_eq!(world.technical_losses(), (6, 0), "{bytes:?}");
+                assert_eq!(test.technical_losses(), (6, 0), "{bytes:?}");
             });
         }
     });
@@ -177,11 +178,11 @@ fn no_attack_stops_a_league() {
 
 #[test]
 #[ignore = "takes a gigabyte of memory: cargo test --test stack flood -- --ignored"]
-fn endless_headers_stop_no_league() {
-    let (world, mut manager) = with_manager("--players 2");
-    let _referee = world.agent(&manager, "REF01", "");
-    let _first = world.agent(&manager, "P01", "");
-    let mut stream = connect(&manager.url(), PATIENCE).unwrap();
+fn endless_headers_do_not_stop_a_league() {
+    let (test, mut manager) = with_manager("--players 2");
+    let _referee = test.agent(&manager, "REF01", "");
+    let _first = test.agent(&manager, "P01", "");
+    let mut stream = connect(&manager.url(), TIME_LIMIT).unwrap();
     stream.write_all(b"POST /mcp HTTP/1.1\r\n").unwrap();
     let lines = "X: y\r\n".repeat(10_000);
     let written = (0..20_000).take_while(|_| stream.write_all(lines.as_bytes()).is_ok());
@@ -189,54 +190,54 @@ fn endless_headers_stop_no_league() {
         written.count() < 20_000,
         "nobody stops a gigabyte of headers"
     );
-    let said = manager.said();
-    check_says(&said, "restarting the process");
-    let _last = world.agent(&manager, "P02", "");
-    manager.ends_well();
-    assert_eq!(world.technical_losses(), (1, 0));
+    let output = manager.errors();
+    check_contains(&output, "restarting the process");
+    let _last = test.agent(&manager, "P02", "");
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (1, 0));
 }
 
 #[test]
-fn whoever_says_nothing_is_let_go() {
-    let manager = World::new("").manager("");
+fn silent_connections_are_closed() {
+    let manager = TestLeague::new("").manager("");
     let half_a_body = HALF_OPEN[2].replace("5000", "50"); // of a longer one each piece is waited for
     thread::scope(|scope| {
         for part in [HALF_OPEN[0], HALF_OPEN[1], &half_a_body] {
             let url = manager.url();
             scope.spawn(move || {
                 let started = Instant::now();
-                let answer = raw(&url, part.as_bytes(), 2 * PATIENCE);
-                assert!(started.elapsed() < 2 * PATIENCE, "{part:?}");
-                assert!(parted(&answer).0 != 200, "{part:?}");
+                let answer = raw(&url, part.as_bytes(), 2 * TIME_LIMIT);
+                assert!(started.elapsed() < 2 * TIME_LIMIT, "{part:?}");
+                assert!(split_response(&answer).0 != 200, "{part:?}");
             });
         }
     });
 }
 
 #[test]
-fn nobody_loses_because_the_referee_was_flooded() {
-    let (world, mut manager) = with_manager("--players 6");
+fn flooded_referee_causes_no_technical_loss() {
+    let (test, mut manager) = with_manager("--players 6");
     let arguments = format!("--manager {} --referee-id REF01", manager.url());
-    let referee = world.start_limited("ulimit -n 40", "referee", &arguments);
-    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| world.agent(&manager, id, ""));
+    let referee = test.start_limited("ulimit -n 40", "referee", &arguments);
+    let _players = ["P01", "P02", "P03", "P04", "P05"].map(|id| test.agent(&manager, id, ""));
     // The last player's first choice lasts until the flood has come, and its second one until the
     // flood is over.
     let [come, over] = [(); 2].map(|()| Gate::default());
     let gates = [come.clone(), over.clone()];
-    let last = Peer::new(move |request| {
+    let last = FakeAgent::new(move |request| {
         let asked = &request["params"];
         if asked["message_type"] == "CHOOSE_PARITY_CALL" {
             gates[usize::from(asked["match_id"] != "R1M1")].pass();
         }
-        good_player("P06", "even", request)
+        valid_reply("P06", "even", request)
     });
     register_player(&manager.url(), "P06", &last.url);
     last.first("CHOOSE_PARITY_CALL");
     let _flood = flood(&referee.url(), 60, &[""]);
     come.open();
     // A match that could not be played comes back with the referee.
-    referee.complains("restarting the process");
+    referee.wait_for_error("restarting the process");
     over.open();
-    manager.ends_well();
-    assert_eq!(world.technical_losses(), (15, 0));
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (15, 0));
 }

@@ -1,7 +1,7 @@
 //! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One
 //! row per rule.
 
-use super::support::paper::{scoring, usual};
+use super::support::offline::{scoring, usual};
 use super::support::rows;
 use league::games::{
     self, Game, Move, alternating, even_odd, forfeit, judge, match_result, points, tic_tac_toe,
@@ -23,7 +23,7 @@ fn made(text: &str) -> Vec<Move> {
     };
     let texts: Vec<&str> = text.split_terminator("").skip(1).map(word).collect();
     let mut made = alternating(&texts);
-    made.retain(|it| it.text != "-");
+    made.retain(|item| item.text != "-");
     made
 }
 
@@ -49,7 +49,7 @@ tic_tac_toe | 12354687 | 0 | 9
 tic_tac_toe | 123546879 | |";
 
 #[test]
-fn every_game_says_whom_it_asks_and_what_is_legal() {
+fn games_name_players_to_move_and_legal_moves() {
     for [name, text, asked, legal] in rows(TURNS) {
         let (game, moves) = (games::find(name).unwrap(), made(text));
         let seats: Vec<String> = game
@@ -70,7 +70,7 @@ fn every_game_says_whom_it_asks_and_what_is_legal() {
 }
 
 #[test]
-fn only_a_legal_move_is_one_and_the_others_learn_what_is() {
+fn illegal_moves_are_refused_with_the_legal_ones() {
     let (even_odd, board) = (&even_odd::GAME, &tic_tac_toe::GAME);
     assert_eq!(even_odd.parse_move(&[], &json!("odd")), Ok("odd"));
     assert_eq!(board.parse_move(&made("1"), &json!("9")), Ok("9"));
@@ -124,7 +124,7 @@ tic_tac_toe | 5-9 | move 2: it is not P01's turn
 tic_tac_toe | 12341 | move 5: move: got "1", must be "5" or "6" or "7" or "8" or "9""#;
 
 #[test]
-fn a_match_ends_as_its_moves_and_the_number_say() {
+fn moves_and_number_decide_a_match() {
     for [name, played, expected] in rows(ENDS) {
         let (text, number) = played.split_once(' ').unwrap_or((played, ""));
         let game = games::find(name).unwrap();
@@ -165,7 +165,7 @@ const TOLD: &str = r#"
 {"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": "odd"}, "status": "TECHNICAL_LOSS", "reason": "WHY"}}"#;
 
 #[test]
-fn players_and_manager_are_told_how_it_ended() {
+fn result_is_the_same_for_players_and_manager() {
     let late = [Some("came late".to_string()), None];
     let outcomes = [
         judge(&players(), [Parity::Even, Parity::Odd], 7),
@@ -173,9 +173,9 @@ fn players_and_manager_are_told_how_it_ended() {
         tic_tac_toe::GAME.judge(&players(), &made("14253"), None),
         forfeit(&players(), &made("-o"), &late),
     ];
-    let told = |it: &GameResult| {
-        let told = [json!(it), json!(match_result(it, &usual()))];
-        told.map(|told| (told, it.reason.clone().unwrap()))
+    let told = |item: &GameResult| {
+        let told = [json!(item), json!(match_result(item, &usual()))];
+        told.map(|told| (told, item.reason.clone().unwrap()))
     };
     let lines = TOLD.trim().lines();
     for (line, (came, why)) in lines.zip(outcomes.iter().flat_map(told)) {
@@ -185,7 +185,7 @@ fn players_and_manager_are_told_how_it_ended() {
 }
 
 #[test]
-fn draws_are_uniform_and_follow_from_seed_and_match_alone() {
+fn draws_are_uniform_and_repeatable() {
     let draw = |seed, id: &str| even_odd::GAME.draw(seed, id).unwrap();
     let ids = (1..=100).flat_map(|round| (1..=100).map(move |n| format!("R{round}M{n}")));
     let ids: Vec<String> = ids.collect();

@@ -2,7 +2,7 @@
 //! while a league runs, what they make of answers, what they log of refusals, and whatever a fixed
 //! seed makes up.
 
-use super::support::{Peer as Scripted, *};
+use super::support::*;
 use fastrand::Rng;
 use league::net::client::Client;
 use league::net::client::{MessageContext, Peer};
@@ -25,19 +25,19 @@ const PING: &str = r#"{"jsonrpc": "2.0", "method": "ping", "id": 1}"#;
 /// A running league of one referee and two players. Its first match is played; the second is held
 /// up by P02, which is ours, until the test ends the league.
 struct Running {
-    world: World,
-    manager: Agent,
-    referee: Agent,
-    player: Agent,
-    peer: Scripted,
+    test: TestLeague,
+    manager: TestProcess,
+    referee: TestProcess,
+    player: TestProcess,
+    peer: FakeAgent,
     peer_token: String,
     held: Gate,
 }
 
 impl Running {
     fn new() -> Running {
-        let seconds = patience().as_secs();
-        let world = World::new(&format!(
+        let seconds = time_limit().as_secs();
+        let test = TestLeague::new(&format!(
             "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
         ));
         let is_second = |asked: &Value| {
@@ -45,15 +45,15 @@ impl Running {
         };
         let held = Gate::default();
         let peer = slow_player("P02", "even", &held, is_second);
-        let manager = world.manager("--players 2");
-        let referee = world.agent(&manager, "REF01", "");
-        let player = world.agent(&manager, "P01", "");
+        let manager = test.manager("--players 2");
+        let referee = test.agent(&manager, "REF01", "");
+        let player = test.agent(&manager, "P01", "");
         let answer = register_player(&manager.url(), "P02", &peer.url);
         wait_until("the second match begins", || {
             peer.received("GAME_INVITATION").iter().any(is_second)
         });
         Running {
-            world,
+            test,
             manager,
             referee,
             player,
@@ -74,11 +74,11 @@ impl Running {
     /// Lets the second match be played: the league ends as it should, and nothing broke on the way.
     fn end(mut self) {
         self.held.open();
-        self.manager.ends_well();
-        self.referee.ends_well();
-        self.player.ends_well();
-        assert_eq!(self.world.technical_losses(), (2, 0));
-        assert_eq!(self.world.logged("fault"), [] as [Value; 0]);
+        self.manager.wait_for_success();
+        self.referee.wait_for_success();
+        self.player.wait_for_success();
+        assert_eq!(self.test.technical_losses(), (2, 0));
+        assert_eq!(self.test.logged("fault"), [] as [Value; 0]);
         assert_eq!(self.peer.received("LEAGUE_COMPLETED").len(), 1);
     }
 }
@@ -139,13 +139,13 @@ fn short(came: &str) -> String {
         /message_type /error_code /original_message_type /kind /state";
     let one = |answer: &str| {
         let (head, body) = answer.split_once("\r\n\r\n").unwrap();
-        let mut said = head[..3].to_string();
+        let mut output = head[..3].to_string();
         let allow = head.lines().find(|line| line.starts_with("Allow"));
         allow
             .into_iter()
-            .for_each(|allow| said += &format!(", {allow}"));
+            .for_each(|allow| output += &format!(", {allow}"));
         if body.is_empty() {
-            return said;
+            return output;
         }
         let body: Value = json_of(body);
         assert!(body["kind"].is_string() || is_an_answer(&body), "{body}");
@@ -155,9 +155,9 @@ fn short(came: &str) -> String {
                 .filter(|value| value.as_object().is_none_or(Map::is_empty));
             value
                 .into_iter()
-                .for_each(|value| said += &format!(", {} {value}", &path[1..]));
+                .for_each(|value| output += &format!(", {} {value}", &path[1..]));
         }
-        said
+        output
     };
     let answers = came.split("HTTP/1.1 ").skip(1).map(one);
     answers.collect::<Vec<_>>().join(" + ")
@@ -170,13 +170,13 @@ fn answered(url: &str, command: &str) -> String {
         let body = PING.to_string() + &" ".repeat(length - PING.len());
         let chunked = format!("with CHUNKED~~{:x}~{body}~0~~", body.len());
         return [format!("say {body}"), chunked]
-            .map(|it| answered(url, &it))
+            .map(|item| answered(url, &item))
             .join(" and ");
     }
     // Only the absurd is never closed by the other side.
     let (command, limit) = match command.strip_prefix("absurd ") {
         Some(command) => (command, SILENCE),
-        None => (command, PATIENCE),
+        None => (command, TIME_LIMIT),
     };
     let bytes: Vec<u8> = expanded(command, url)
         .chars()
@@ -186,7 +186,7 @@ fn answered(url: &str, command: &str) -> String {
 }
 
 #[test]
-fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
+fn http_golden() {
     let running = Running::new();
     golden::run_scripts("http", || {
         |command: &str| {
@@ -194,19 +194,19 @@ fn requests_are_answered_by_the_rules_of_json_rpc_and_http() {
             let mut agents = running.agents().to_vec();
             agents.retain(|(kind, _)| who == "all" || kind.to_string().ends_with(who));
             assert!(!agents.is_empty(), "{who}");
-            let said = agents.iter().map(|(_, url)| answered(url, what));
-            let mut said: Vec<String> = said.collect();
-            said.dedup(); // all say the same
-            said.join("\n")
+            let output = agents.iter().map(|(_, url)| answered(url, what));
+            let mut output: Vec<String> = output.collect();
+            output.dedup(); // all say the same
+            output.join("\n")
         }
     });
     running.end();
 }
 
 #[test]
-fn a_page_under_a_foreign_host_name_reads_no_endpoint() {
-    let world = World::new("");
-    let manager = world.serve("");
+fn foreign_host_name_reads_no_endpoints() {
+    let test = TestLeague::new("");
+    let manager = test.serve("");
     let url = manager.url();
     let player = "http://localhost:65000/mcp";
     let reply = register_player(&url, "new", player);
@@ -214,7 +214,7 @@ fn a_page_under_a_foreign_host_name_reads_no_endpoint() {
     let league_for = |host: &str| {
         let get = format!("GET /league.json HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~");
         let bytes = expanded(&format!("bytes {get}"), &url).into_bytes();
-        sent(&url, &bytes, PATIENCE)
+        sent(&url, &bytes, TIME_LIMIT)
     };
     wait_until("this machine reads it", || {
         league_for("localhost").contains(player)
@@ -225,11 +225,11 @@ fn a_page_under_a_foreign_host_name_reads_no_endpoint() {
 }
 
 #[test]
-fn what_is_refused_is_logged_short_with_code_and_field() {
-    let world = World::new("");
-    let manager = world.manager("");
+fn refusals_are_logged_with_code_and_field() {
+    let test = TestLeague::new("");
+    let manager = test.manager("");
     let url = manager.url();
-    let last = |event: &str| world.logged(event).pop().unwrap();
+    let last = |event: &str| test.logged(event).pop().unwrap();
     let long = "x".repeat(4_000);
     let query = json!({"message_type": "LEAGUE_QUERY", "league_id": "league_2025_even_odd", "query_type": "any"});
     let query = message("LEAGUE_QUERY", "player:P99", query);
@@ -278,7 +278,7 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
     // Neither does whoever is not let in, asks for what is not there, or does not say who it is,
     // however often.
     let stranger = message("LEAGUE_QUERY", "player:P99", query);
-    let asks: [(&str, &dyn Fn() -> Value); 3] = [
+    let is_parity_call: [(&str, &dyn Fn() -> Value); 3] = [
         (r#""status":"REJECTED""#, &|| {
             register_player(&url, "new", "nowhere")
         }),
@@ -286,17 +286,19 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
         (r#""error_code":"E011""#, &|| send(&url, &stranger)),
     ];
     let lines_with = |words: &str| -> Vec<String> {
-        let lines = world.logs().into_iter().map(|line| line.to_string());
+        let lines = test.logs().into_iter().map(|line| line.to_string());
         lines.filter(|line| line.contains(words)).collect()
     };
     let mut asked = 0;
     wait_until("much is left out, and counted in one line", || {
-        asks.iter().for_each(|(_, ask)| drop(ask()));
+        is_parity_call.iter().for_each(|(_, ask)| drop(ask()));
         asked += 1;
         let is_short = |(words, _): &(&str, _)| lines_with(words).len() < asked;
-        asked % 100 == 0 && asks.iter().all(is_short) && !lines_with("not_logged").is_empty()
+        asked % 100 == 0
+            && is_parity_call.iter().all(is_short)
+            && !lines_with("not_logged").is_empty()
     });
-    for (words, _) in asks {
+    for (words, _) in is_parity_call {
         let lines = lines_with(words);
         assert!(lines.len() > 1, "{words}");
         assert!(lines.iter().all(|line| line.len() < 1_000), "{lines:?}");
@@ -305,27 +307,27 @@ fn what_is_refused_is_logged_short_with_code_and_field() {
 
 /// What a peer does that is asked, by a row of the script: the status and body of its answer, or a
 /// word for something worse.
-fn answering(row: &str) -> Does {
+fn answering(row: &str) -> FakeReply {
     let right = r#"{"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}"#;
     let head = b"HTTP/1.1 200 OK\r\n\r\n";
     match row {
-        "silence" => Does::Silence,
-        "hangs up" => Does::Close,
-        "trickles" => Does::Endless(head.into(), Duration::from_millis(20)),
-        "floods" => Does::Endless([head, &[b' '; 65536][..]].concat(), Duration::ZERO),
-        "breaks off" => Does::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".into()),
+        "silence" => FakeReply::Silence,
+        "hangs up" => FakeReply::Close,
+        "trickles" => FakeReply::Endless(head.into(), Duration::from_millis(20)),
+        "floods" => FakeReply::Endless([head, &[b' '; 65536][..]].concat(), Duration::ZERO),
+        "breaks off" => FakeReply::Bytes("HTTP/1.1 200 OK\r\nContent-Length: 99\r\n\r\n{".into()),
         answer => {
             let (status, body) = answer.split_once(' ').unwrap_or((answer, ""));
             let big = "x".repeat(MANAGER_LIMIT + 1);
             let body = body.replace("RIGHT", right).replace("BIG", &big);
-            stand_in::status(&format!("{status} X"), &body)
+            fake::status(&format!("{status} X"), &body)
         }
     }
 }
 
 #[test]
-fn answers_are_read_and_what_is_wrong_is_explained() {
-    let log = Arc::new(Log::new(&World::new("").folder, "test"));
+fn answers_golden() {
+    let log = Arc::new(Log::new(&TestLeague::new("").folder, "test"));
     let client = Client::new("referee:REF01", log);
     let about = MessageContext {
         conversation_id: "conv-1".into(),
@@ -338,7 +340,7 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
     golden::run_scripts("answers", || {
         move |command: &str| {
             let row = command.to_string();
-            let peer = Scripted::new(move |_| answering(&row));
+            let peer = FakeAgent::new(move |_| answering(&row));
             let elsewhere = command.strip_prefix("at ");
             let is_slow = matches!(command, "silence" | "trickles");
             let seconds = if is_slow { 1 } else { 5 };
@@ -349,14 +351,14 @@ fn answers_are_read_and_what_is_wrong_is_explained() {
                 max_bytes: MANAGER_LIMIT,
                 timeout: Duration::from_secs(seconds),
             };
-            let answer = client.request(&to, &question.clone().into(), &about);
+            let answer = client.request(&to, &question.clone().into(), about);
             let Err(error) = answer else {
                 return "ok".into();
             };
-            let said = format!("{} {}", error.code(), error.explain());
+            let output = format!("{} {}", error.code(), error.explain());
             match elsewhere {
-                Some(_) => said.split(" (").next().unwrap().into(), // machines say it differently
-                None => said,
+                Some(_) => output.split(" (").next().unwrap().into(), // machines say it differently
+                None => output,
             }
         }
     });
@@ -409,10 +411,10 @@ fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<
     let entry = *rng.choice(&entries).unwrap();
     let mut of_type = examples
         .iter()
-        .filter(|it| it["message_type"] == entry.message_type);
-    let mut message = match of_type.next().map(|it| &it["json"]) {
+        .filter(|item| item["message_type"] == entry.message_type);
+    let mut message = match of_type.next().map(|item| &item["json"]) {
         None => any_json(rng),
-        Some(example) => unwrapped(example).clone(),
+        Some(example) => message_of(example).clone(),
     };
     if message.is_object() && rng.bool() && !entry.method.starts_with("register") {
         message["timestamp"] = json!(now());
@@ -442,7 +444,7 @@ fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<
 }
 
 #[test]
-fn nothing_made_up_breaks_an_agent_or_changes_a_table() {
+fn random_requests_do_not_change_standings() {
     let running = Running::new();
     let table = || call(&running.manager.url(), "get_standings", json!({}))["result"].clone();
     let before = table();

@@ -1,7 +1,7 @@
 //! What a player believes, chooses and shows, without a network: `tests/scripts/invitations`,
 //! and what no story tells.
 
-use super::support::{golden, stand_in::spoken};
+use super::support::{fake::message_of_line, golden};
 use league::json::decode;
 use league::player::Turn;
 use league::player::display as screen;
@@ -30,24 +30,24 @@ fn done(invitations: &mut Invitations, line: &str) -> &'static str {
         "-" => "null".into(),
         token => format!("\"{token}\""),
     };
-    let conversation = words.next().filter(|it| *it != "-").unwrap_or("a");
+    let conversation = words.next().filter(|item| *item != "-").unwrap_or("a");
     let player = if verb == "others" { "P02" } else { "P01" };
     let place = match verb {
         "inside" => "/matches/0/match_token",
         "announces" | "others" => "match_token",
         _ => "auth_token",
     };
-    let said = match verb {
+    let output = match verb {
         "invites" => format!("true invites {id}"),
         "speaks" => format!("true asks {id}"),
         _ => format!(
             "manager announces {id} /matches/0/player_A_id=P03 /matches/0/player_B_id={player}"
         ),
     };
-    let said = format!("{said} {place}={token} conversation_id={conversation}");
+    let output = format!("{output} {place}={token} conversation_id={conversation}");
     let IncomingMessage {
         envelope, message, ..
-    } = parse(&spoken(&said)).unwrap();
+    } = parse(&message_of_line(&output)).unwrap();
     match message {
         Message::GameInvitation(invitation) => code(invitations.join(&envelope, invitation)),
         Message::RoundAnnouncement(round) => {
@@ -60,7 +60,7 @@ fn done(invitations: &mut Invitations, line: &str) -> &'static str {
 
 /// What the player's terminal says: of a GAME_ERROR or a LEAGUE_COMPLETED, or of a message that is
 /// refused for a reason.
-fn said(command: &str) -> String {
+fn output(command: &str) -> String {
     let (refused, message) = command.split_once(": ").unwrap();
     let message: Value =
         serde_json::from_str(&message.replace("LONG", &"\\u001b[2J".repeat(9_000))).unwrap();
@@ -89,7 +89,7 @@ fn invitations_golden() {
 fn run_command(invitations: &mut Invitations, command: &str) -> String {
     match command.split_once(' ').unwrap_or((command, "")) {
         ("fresh", checked) => *invitations = Invitations::new(checked.is_empty()),
-        ("says", message) => return said(message),
+        ("says", message) => return output(message),
         ("hundred", _) => {
             let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
             lines.for_each(|line| assert_eq!(done(invitations, &line), "ok", "{line}"));
@@ -101,7 +101,7 @@ fn run_command(invitations: &mut Invitations, command: &str) -> String {
 }
 
 #[test]
-fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
+fn repeated_call_gets_the_same_answer() {
     let (decision, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
     let make = |number, choice: &str| decision.get(number, || choice.into());
@@ -127,7 +127,7 @@ fn the_same_call_again_gets_the_same_answer_and_thinks_once() {
 }
 
 #[test]
-fn a_choose_that_panics_is_asked_again() {
+fn choose_is_called_again_after_a_panic() {
     let (decision, asked) = (Moves::default(), AtomicUsize::new(0));
     let choose = |turn: &Turn| match asked.fetch_add(1, Ordering::SeqCst) {
         0 => turn.history[7].match_id.clone(),

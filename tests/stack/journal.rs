@@ -2,10 +2,10 @@
 //! another version's journal and `--fresh` lose nothing; of many decisions at the same instant one
 //! counts.
 
-use super::support::paper::{
-    self, Caller, assignment, at, caller, judged, local, meta, rules, seeded,
+use super::support::offline::{
+    self, Caller, assignment, at, caller, local, meta, result_event, rules, seeded,
 };
-use super::support::{World, reopened};
+use super::support::{TestLeague, open_again};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::storage;
@@ -43,7 +43,7 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let store = reopened(|| Store::open(data, rules(), fresh))?;
+    let store = open_again(|| Store::open(data, rules(), fresh))?;
     let resumed = store.read(|league| league.version > 0);
     Ok((store, resumed))
 }
@@ -71,7 +71,7 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
         if known.is_some_and(|known| known.registered_at >= from.now) {
             return None;
         }
-        let (event, admission) = paper::register(league, &meta(from.kind, &local(port)), &from);
+        let (event, admission) = offline::register(league, &meta(from.kind, &local(port)), &from);
         assert_eq!(admission.unwrap().id, id);
         event
     });
@@ -111,7 +111,7 @@ fn play_on(store: &Store) {
 fn report_once(store: &Store, match_id: &str) {
     decide(store, |league| {
         let game = league.find(match_id).unwrap();
-        let event = judged(league, match_id, &seeded(7, game));
+        let event = result_event(league, match_id, &seeded(7, game));
         assert_eq!(
             event.is_none(),
             game.recorded.is_some(),
@@ -134,9 +134,9 @@ fn finished(data: &Path) -> (Vec<u8>, Vec<Standing>) {
 }
 
 #[test]
-fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
-    let world = World::new("");
-    let (whole, table) = finished(&world.folder.join("whole"));
+fn league_resumes_from_a_journal_cut_anywhere() {
+    let test = TestLeague::new("");
+    let (whole, table) = finished(&test.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(
         text.starts_with(HEAD),
@@ -159,7 +159,7 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
     let last = text.rfind("{\"event\":\"Recorded").unwrap();
     cuts.extend(last..last + text[last..].find('\n').unwrap());
     for cut in cuts {
-        let data = world.folder.join("cut");
+        let data = test.folder.join("cut");
         lay(&data, &whole[..cut]);
         let lines = text[..cut].rfind('\n').map_or(0, |end| end + 1);
         let lines = lines.max(HEAD.len());
@@ -190,9 +190,9 @@ fn a_journal_cut_anywhere_is_played_on_to_the_same_end() {
 }
 
 #[test]
-fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
-    let world = World::new("");
-    let (whole, _) = finished(&world.folder.join("whole"));
+fn damaged_journal_is_refused_with_its_line() {
+    let test = TestLeague::new("");
+    let (whole, _) = finished(&test.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let damage = r#"
         {"event":"Exploded"}
@@ -220,7 +220,7 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
     rows.push((b"{".to_vec(), 0, "is damaged ("));
     for (line, at, words) in rows {
         let row = format!("{:?} as line {}", String::from_utf8_lossy(&line), at + 1);
-        let data = world.folder.join("damaged");
+        let data = test.folder.join("damaged");
         let after = lines.get(at + 1..).unwrap_or_default();
         let bytes = [&lines[..at], &[&line, b"\n"], after].concat().concat();
         lay(&data, &bytes);
@@ -240,9 +240,9 @@ fn damage_is_refused_with_its_line_and_only_fresh_sets_it_aside() {
 }
 
 #[test]
-fn fresh_and_closed_leagues_are_set_aside_whole() {
-    let world = World::new("");
-    let data = world.folder.join("data");
+fn fresh_and_closed_leagues_are_archived_whole() {
+    let test = TestLeague::new("");
+    let data = test.folder.join("data");
     drop(find(&data, true).unwrap());
     assert!(
         aside(&data).is_empty(),
@@ -272,9 +272,9 @@ fn fresh_and_closed_leagues_are_set_aside_whole() {
 }
 
 #[test]
-fn of_many_decisions_at_the_same_instant_one_counts() {
-    let world = World::new("");
-    let data = world.folder.join("data");
+fn simultaneous_decisions_are_recorded_once() {
+    let test = TestLeague::new("");
+    let data = test.folder.join("data");
     let store = find(&data, false).unwrap().0;
     let start = Barrier::new(8);
     for (n, port) in (1..=3).zip(8101..) {

@@ -6,14 +6,14 @@ use std::collections::BTreeSet;
 use std::time::Instant;
 
 /// The log of an agent, by its file below `logs`.
-fn log(world: &World, path: &str) -> Vec<Value> {
-    json_lines(&world.folder.join("logs").join(path))
+fn log(test: &TestLeague, path: &str) -> Vec<Value> {
+    json_lines(&test.folder.join("logs").join(path))
 }
 
 /// How many matches a referee had in play at once: between its first invitation and its end.
-fn most_at_once(world: &World, referee: usize) -> usize {
+fn most_at_once(test: &TestLeague, referee: usize) -> usize {
     let (mut playing, mut most) = (BTreeSet::new(), 0);
-    for line in log(world, &format!("agents/REF0{referee}.log.jsonl")) {
+    for line in log(test, &format!("agents/REF0{referee}.log.jsonl")) {
         let match_id = line["match_id"].to_string();
         match (line["event_type"].as_str(), line["message_type"].as_str()) {
             (Some("message_sent"), Some("GAME_INVITATION")) => drop(playing.insert(match_id)),
@@ -26,13 +26,13 @@ fn most_at_once(world: &World, referee: usize) -> usize {
 }
 
 #[test]
-fn local_leagues_of_many_sizes_are_played_to_their_champions() {
+fn local_leagues_of_many_sizes_are_played_to_the_end() {
     for (players, referees) in [(2, 1), (3, 2), (4, 2), (5, 3), (8, 1)] {
-        let world = World::new("");
+        let test = TestLeague::new("");
         let arguments = format!("local --players {players} --referees {referees}");
-        let mut league = world.manager(&arguments);
-        league.ends_well();
-        let (output, table) = (league.output(), world.table());
+        let mut league = test.manager(&arguments);
+        league.wait_for_success();
+        let (output, table) = (league.output(), test.table());
         let rounds = players - 1 + players % 2;
         assert!(output.starts_with("listening on "), "{output}");
         let last_round = format!("Round {rounds} of {rounds}");
@@ -42,36 +42,36 @@ fn local_leagues_of_many_sizes_are_played_to_their_champions() {
             output.contains(&last_round) && output.contains(&champion),
             "{output}"
         );
-        world.check_played(players);
-        let pages = files(&world.folder.join("data/matches")).len();
+        test.check_played(players);
+        let pages = files(&test.folder.join("data/matches")).len();
         assert_eq!(pages, players * (players - 1) / 2);
-        let most = (1..=referees).map(|n| most_at_once(&world, n)).max();
+        let most = (1..=referees).map(|n| most_at_once(&test, n)).max();
         assert!((1..=2).contains(&most.unwrap()), "{most:?} matches at once");
     }
 }
 
 /// Plays a league of scripted players: what each was sent, with its token.
-fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
-    let mut manager = world.manager(&format!("--players {players} --referees 2"));
+fn told(test: &TestLeague, players: u64) -> Vec<(String, Vec<Value>)> {
+    let mut manager = test.manager(&format!("--players {players} --referees 2"));
     let url = manager.url();
     let mut referees =
-        ["REF01", "REF02"].map(|id| world.agent(&manager, id, "--max-concurrent-matches 4"));
+        ["REF01", "REF02"].map(|id| test.agent(&manager, id, "--max-concurrent-matches 4"));
     let start = |n: u64| {
         let id = format!("P{:02}", 10 + n); // nobody's place in the list
         let own = id.clone();
         let choice = ["even", "odd"][n as usize % 2];
-        let peer = Peer::new(move |request| good_player(&own, choice, request));
+        let peer = FakeAgent::new(move |request| valid_reply(&own, choice, request));
         let token = token_of(&register_player(&url, &id, &peer.url));
         (token, peer)
     };
-    let peers: Vec<(String, Peer)> = (1..=players).map(start).collect();
-    manager.ends_well();
-    referees.iter_mut().for_each(Agent::ends_well);
+    let peers: Vec<(String, FakeAgent)> = (1..=players).map(start).collect();
+    manager.wait_for_success();
+    referees.iter_mut().for_each(TestProcess::wait_for_success);
     let shown = manager.output()
-        + &referees.each_ref().map(Agent::output).concat()
-        + &json!(world.logs()).to_string();
+        + &referees.each_ref().map(TestProcess::output).concat()
+        + &json!(test.logs()).to_string();
     check_no_token(&shown);
-    let sent = |peer: Peer| {
+    let sent = |peer: FakeAgent| {
         let requests = peer.requests.lock().unwrap();
         requests
             .iter()
@@ -85,11 +85,11 @@ fn told(world: &World, players: u64) -> Vec<(String, Vec<Value>)> {
 }
 
 #[test]
-fn everybody_is_told_everything_in_order_and_with_its_own_token() {
+fn agents_receive_all_notifications_in_order() {
     for players in [4, 18] {
-        let (world, begun) = (World::new(""), Instant::now());
+        let (test, begun) = (TestLeague::new(""), Instant::now());
         let rounds = players - 1;
-        let all_told = told(&world, players);
+        let all_told = told(&test, players);
         // Above sixteen players one table stands for many: a round's end has one, and else there is
         // one in 90 ms at most.
         let paced = 2 + rounds + begun.elapsed().as_millis() as u64 / 90;
@@ -133,7 +133,7 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
             assert!(is_told, "{tables} tables in a league of {players}");
         }
         for id in ["REF01", "REF02"] {
-            let mut lines = log(&world, &format!("agents/{id}.log.jsonl"));
+            let mut lines = log(&test, &format!("agents/{id}.log.jsonl"));
             lines.retain(|line| line["event_type"] == "message_received");
             let count = |name: &str| {
                 let come = lines.iter().filter(|line| line["message_type"] == name);
@@ -147,31 +147,32 @@ fn everybody_is_told_everything_in_order_and_with_its_own_token() {
 
 /// A player that sends exactly what the shortest description of the messages prints: no envelope,
 /// no token, arrival and choice and no more.
-fn bare_player() -> Peer {
-    Peer::new(|request| {
-        let Does::Answer(Value::Object(mut answer)) = good_player("P01", "even", request) else {
-            return Does::Close;
+fn bare_player() -> FakeAgent {
+    FakeAgent::new(|request| {
+        let FakeReply::Answer(Value::Object(mut answer)) = valid_reply("P01", "even", request)
+        else {
+            return FakeReply::Close;
         };
         let printed = "message_type match_id player_id arrival_timestamp accept parity_choice";
         answer.retain(|key, _| printed.contains(key));
-        Does::Answer(answer.into())
+        FakeReply::Answer(answer.into())
     })
 }
 
 #[test]
-fn a_player_that_prints_no_envelope_plays() {
+fn player_without_envelopes_plays() {
     {
-        let world = World::new("");
-        let mut manager = world.manager("--players 2");
+        let test = TestLeague::new("");
+        let mut manager = test.manager("--players 2");
         let bare = bare_player();
         let mut request = application("Agent Alpha", &bare.url);
         request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
         let answer = send(&manager.url(), &request);
         assert_eq!(answer["player_id"], "P01", "{answer}"); // a registration proves nothing anyway
-        let _real = world.agent(&manager, "P02", "play odd");
-        let _referee = world.agent(&manager, "REF01", "");
-        manager.ends_well();
-        let choices = world.events("Recorded")[0]["result"]["details"]["choices"].take();
+        let _real = test.agent(&manager, "P02", "play odd");
+        let _referee = test.agent(&manager, "REF01", "");
+        manager.wait_for_success();
+        let choices = test.events("Recorded")[0]["result"]["details"]["choices"].take();
         assert_eq!(choices, json!({"P01": "even", "P02": "odd"}));
         assert_eq!(bare.received("GAME_OVER").len(), 1);
     }

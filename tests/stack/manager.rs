@@ -2,7 +2,7 @@
 //! whom the league waits for. Referees and players are real where they do their work, and scripted
 //! where they do not.
 
-use super::support::stand_in::LEAGUE;
+use super::support::fake::LEAGUE;
 use super::support::*;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,13 +26,13 @@ const MISTAKES: &str = r#"
     Longer | GAME_INVITATION | but player_id="ESCAPES" | answered handle_game_invitation wrongly: player_id: got "\u{1b}\u{1b}\u{1b}"#;
 
 /// What a faulty player does instead of giving a good answer.
-fn wrongly(act: &str, good: Value) -> Does {
+fn wrongly(act: &str, good: Value) -> FakeReply {
     let act = act.replace("LONG", &"x".repeat(9_000));
     let act = act.replace("ESCAPES", &r"\u001b".repeat(1_500)); // six bytes each
     match act.split_once(' ') {
-        Some(("but", edits)) => Does::Answer(golden::edited(good, edits)),
-        Some((_, body)) => Does::Body(body.into()),
-        None => Does::Silence,
+        Some(("but", edits)) => FakeReply::Answer(golden::edited(good, edits)),
+        Some((_, body)) => FakeReply::Body(body.into()),
+        None => FakeReply::Silence,
     }
 }
 
@@ -43,24 +43,24 @@ fn is_against_ada(request: &Value) -> bool {
 }
 
 #[test]
-fn everybody_learns_why_a_match_was_lost() {
-    let world = World::new("system timeouts.move_timeout_sec=2");
+fn reason_of_a_technical_loss_is_printed_by_all_programs() {
+    let test = TestLeague::new("system timeouts.move_timeout_sec=2");
     let mistakes: Vec<[&str; 4]> = rows(MISTAKES).collect();
     let players = mistakes.len() + 1;
-    let mut manager = world.serve(&format!("--players {players}"));
-    let mut referee = world.agent(&manager, "REF01", "--max-concurrent-matches 10");
-    let mut ada = world.agent(&manager, "P01", "--display-name Ada");
+    let mut manager = test.serve(&format!("--players {players}"));
+    let mut referee = test.agent(&manager, "REF01", "--max-concurrent-matches 10");
+    let mut ada = test.agent(&manager, "P01", "--display-name Ada");
     ada.line("is P01");
     let faulty = |(n, [name, when, act, _]): (u32, [&'static str; 4])| {
         let id = format!("P{n:02}");
         let own = id.clone();
-        let peer = Peer::new(move |request| {
+        let peer = FakeAgent::new(move |request| {
             let asked = &request["params"]["message_type"];
-            match good_player(&own, "odd", request) {
-                Does::Answer(good) if asked == when && is_against_ada(request) => {
+            match valid_reply(&own, "odd", request) {
+                FakeReply::Answer(good) if asked == when && is_against_ada(request) => {
                     wrongly(act, good)
                 }
-                _ if asked == "ROUND_COMPLETED" && name == RUDE => Does::Body("no".into()),
+                _ if asked == "ROUND_COMPLETED" && name == RUDE => FakeReply::Body("no".into()),
                 good => good,
             }
         });
@@ -73,21 +73,21 @@ fn everybody_learns_why_a_match_was_lost() {
         assert_eq!(send(&manager.url(), &request)["player_id"], *id);
         (id, peer)
     };
-    let peers: Vec<(String, Peer)> = (2..).zip(mistakes.clone()).map(faulty).collect();
-    manager.ends_well();
-    referee.ends_well();
-    ada.ends_well();
-    let [screen, whistle, own] = [&manager, &referee, &ada].map(Agent::output);
+    let peers: Vec<(String, FakeAgent)> = (2..).zip(mistakes.clone()).map(faulty).collect();
+    manager.wait_for_success();
+    referee.wait_for_success();
+    ada.wait_for_success();
+    let [screen, whistle, own] = [&manager, &referee, &ada].map(TestProcess::output);
     // Nobody else is punished: all are faulty against Ada alone, the one that is gone against
     // everybody.
-    world.check_played(players);
-    let recorded = world.events("Recorded");
+    test.check_played(players);
+    let recorded = test.events("Recorded");
     let technical = recorded
         .iter()
         .map(|line| &line["result"]["details"]["status"]);
     let technical = technical.filter(|status| *status == "TECHNICAL_LOSS");
     assert_eq!(technical.count(), mistakes.len() - 1 + players - 1);
-    let mut failed = world.logs();
+    let mut failed = test.logs();
     failed.retain(|line| {
         line["event_type"] == "delivery_failed" && line["component"] == "league_manager"
     });
@@ -109,23 +109,23 @@ fn everybody_learns_why_a_match_was_lost() {
         };
         let on_screen = line(&screen);
         let lost = format!(" won, {name} lost technically: {id} {why}");
-        check_says(&on_screen, &lost);
-        let page = world.data(&format!("matches/{LEAGUE}/{match_id}.json"));
-        let mut said = vec![line(&whistle), line(&own), text_of(&page["reason"]).into()];
+        check_contains(&on_screen, &lost);
+        let page = test.data(&format!("matches/{LEAGUE}/{match_id}.json"));
+        let mut output = vec![line(&whistle), line(&own), text_of(&page["reason"]).into()];
         let received = |message_type: &str| {
             let mut received = peer.received(message_type);
-            received.retain(|it| it["match_id"] == match_id);
+            received.retain(|item| item["match_id"] == match_id);
             received
         };
         if !when.is_empty() {
-            said.push(text_of(&received("GAME_OVER")[0]["game_result"]["reason"]).into());
+            output.push(text_of(&received("GAME_OVER")[0]["game_result"]["reason"]).into());
             let times = [1, 3][usize::from(why.contains("3 attempts"))];
             assert_eq!(received("GAME_ERROR").len(), times, "{name}");
         }
         let told = format!("{id} {why}");
-        for said in said {
-            let words = said.trim_start_matches(&format!("{match_id}: "));
-            assert!(words.starts_with(&told), "{said}, expected {told}");
+        for output in output {
+            let words = output.trim_start_matches(&format!("{match_id}: "));
+            assert!(words.starts_with(&told), "{output}, expected {told}");
         }
     }
     for text in [screen, whistle, own] {
@@ -143,8 +143,8 @@ const TURNED_AWAY: &str = r#"
     {} | rejected unknown at unknown, from 127.0.0.1: E003 player_meta: missing"#;
 
 #[test]
-fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
-    let (world, mut manager) = with_manager("--players 2");
+fn rejected_agent_is_printed_once() {
+    let (test, mut manager) = with_manager("--players 2");
     let url = manager.url();
     let apply = |body: &Value| {
         let body = body.clone();
@@ -167,41 +167,41 @@ fn whoever_is_turned_away_is_on_the_screen_once_and_legibly() {
     (0..50).for_each(|n| drop(flood(n)));
     assert_eq!(flood(50)["status"], "REJECTED");
     manager.kill();
-    let said = manager.output();
+    let output = manager.output();
     for (_, line) in &rows {
-        assert_eq!(said.matches(line).count(), 1, "{line}");
+        assert_eq!(output.matches(line).count(), 1, "{line}");
     }
-    let is_short = said.lines().count() < 30;
-    assert!(is_short && !said.contains('\u{1b}'), "{said}");
-    assert_eq!(world.journal().len(), 1, "the head alone");
+    let is_short = output.lines().count() < 30;
+    assert!(is_short && !output.contains('\u{1b}'), "{output}");
+    assert_eq!(test.journal().len(), 1, "the head alone");
 }
 
 #[test]
-fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
-    let world = World::new(
+fn awaited_referee_is_named_after_two_seconds() {
+    let test = TestLeague::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
          system timeouts.game_over_timeout_sec=5; system timeouts.generic_response_timeout_sec=1.5; \
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
-    let mut manager = world.serve("--players 2 --referees 2");
-    let hung = Peer::new(|request| match request["params"]["message_type"].as_str() {
-        Some("ROUND_ANNOUNCEMENT") => Does::Silence,
-        _ => Does::Answer(json!({"status": "ok"})),
+    let mut manager = test.serve("--players 2 --referees 2");
+    let hung = FakeAgent::new(|request| match request["params"]["message_type"].as_str() {
+        Some("ROUND_ANNOUNCEMENT") => FakeReply::Silence,
+        _ => FakeReply::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF01", &hung.url, 2);
-    let _real = world.agent(&manager, "REF02", "");
-    let _players = ["P01", "P02"].map(|id| world.agent(&manager, id, ""));
+    let _real = test.agent(&manager, "REF02", "");
+    let _players = ["P01", "P02"].map(|id| test.agent(&manager, id, ""));
     let waiting = manager
         .line("waiting for REF01 to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
     let (_, health) = manager.page("/health");
     let start = message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE}));
     let start = send(&manager.url(), &start).to_string();
-    for said in [health, start] {
-        check_says(&said, &waiting);
+    for output in [health, start] {
+        check_contains(&output, &waiting);
     }
     wait_until("the word `status` says it too", || {
-        let said = world.order("status", &manager.url());
-        said.contains(&waiting)
+        let output = test.order("status", &manager.url());
+        output.contains(&waiting)
     });
     let until = waiting
         .split_once("(until ")
@@ -210,8 +210,8 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
         .trim_end_matches(')');
     let late = format!("REF01 has not reported all its matches by {until}");
     manager.line(&format!("{late}; its matches are announced anew"));
-    manager.ends_well();
-    let given = world.events("Assigned");
+    manager.wait_for_success();
+    let given = test.events("Assigned");
     let given = given.iter().map(|line| {
         let first = &line["assignments"][0];
         [&first["match_id"], &first["referee_id"]]
@@ -225,60 +225,60 @@ fn after_two_seconds_everybody_can_see_whom_the_league_waits_for() {
 }
 
 #[test]
-fn a_referee_has_the_whole_time_again_in_every_round() {
+fn time_limit_of_a_referee_begins_again_in_every_round() {
     // The lead alone is longer than a match may take, and nobody hears of round 2 before it has
     // passed.
-    let world = World::new(
+    let test = TestLeague::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
          system timeouts.game_over_timeout_sec=2; system timeouts.generic_response_timeout_sec=1; \
          system retry_policy.max_retries=1; league scheduling.cycles=2",
     );
-    let mut manager = world.manager("--players 2 --lead-sec 4.5");
-    let _referee = world.agent(&manager, "REF01", "");
-    let _players = ["P01", "P02"].map(|id| world.agent(&manager, id, ""));
-    manager.ends_well();
-    let said = manager.output();
-    assert!(!said.contains("has not reported"), "{said}");
+    let mut manager = test.manager("--players 2 --lead-sec 4.5");
+    let _referee = test.agent(&manager, "REF01", "");
+    let _players = ["P01", "P02"].map(|id| test.agent(&manager, id, ""));
+    manager.wait_for_success();
+    let output = manager.output();
+    assert!(!output.contains("has not reported"), "{output}");
 }
 
 #[test]
-fn whoever_registers_before_it_listens_raises_no_alarm() {
+fn agent_that_starts_late_is_not_reported_as_unreachable() {
     // Nobody is asked again for its own sake.
-    let world =
-        World::new("system retry_policy.base_delay_sec=30; system retry_policy.max_retries=1");
-    let mut manager = world.manager("--players 3");
+    let test =
+        TestLeague::new("system retry_policy.base_delay_sec=30; system retry_policy.max_retries=1");
+    let mut manager = test.manager("--players 3");
     let (url, up) = (manager.url(), Arc::new(AtomicBool::new(false)));
     let is_up = Arc::clone(&up);
-    let slow = Peer::new(move |request| match is_up.load(Ordering::SeqCst) {
-        true => good_player("P01", "even", request),
-        false => Does::Close,
+    let slow = FakeAgent::new(move |request| match is_up.load(Ordering::SeqCst) {
+        true => valid_reply("P01", "even", request),
+        false => FakeReply::Close,
     });
     register_player(&url, "P01", &slow.url);
     until("P01 is called in vain", || {
         slow.requests.lock().unwrap().first().map(drop)
     });
     register_player(&url, "P02", "http://127.0.0.1:1/mcp");
-    let third = Peer::new(|request| good_player("P03", "odd", request));
-    let _referee = world.agent(&manager, "REF01", "");
+    let third = FakeAgent::new(|request| valid_reply("P03", "odd", request));
+    let _referee = test.agent(&manager, "REF01", "");
     up.store(true, Ordering::SeqCst);
     register_player(&url, "P03", &third.url);
-    manager.ends_well();
-    let said = manager.output();
+    manager.wait_for_success();
+    let output = manager.output();
     let silent =
         "P02 has registered, but could not be reached (connection refused); until it answers";
-    check_says(&said, silent);
-    assert!(!said.contains("P01 has registered, but"), "{said}");
+    check_contains(&output, silent);
+    assert!(!output.contains("P01 has registered, but"), "{output}");
 }
 
 #[test]
-fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
+fn remote_orders_and_referees_need_the_operator_token() {
     let Some(own) = own_address() else { return };
-    let world = World::new("");
+    let test = TestLeague::new("");
     let contact = format!("http://{own}:8000/mcp");
-    let manager = world.manager(&format!("--host 0.0.0.0 --contact-endpoint {contact}"));
+    let manager = test.manager(&format!("--host 0.0.0.0 --contact-endpoint {contact}"));
     manager.line(&format!("others reach us at {contact}"));
     let url = format!("http://{own}:{}/mcp", manager.port());
-    let operator = std::fs::read_to_string(world.league_file("operator.token")).unwrap();
+    let operator = std::fs::read_to_string(test.league_file("operator.token")).unwrap();
     let rows = [
         (None, "E011", "REJECTED"),
         (Some("tok-operator-0"), "E012", "REJECTED"),
@@ -314,10 +314,10 @@ fn from_elsewhere_only_the_operators_token_orders_and_lets_a_referee_in() {
 }
 
 #[test]
-fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
-    let world = World::new("system retry_policy.base_delay_sec=30");
-    let manager = world.manager("");
-    let peer = listener();
+fn repeated_registrations_are_answered_with_one_queue_a_second() {
+    let test = TestLeague::new("system retry_policy.base_delay_sec=30");
+    let manager = test.manager("");
+    let peer = idle_agent();
     let mut request = message(
         "LEAGUE_REGISTER_REQUEST",
         "player:P01",
@@ -333,7 +333,7 @@ fn whoever_registers_again_and_again_is_told_anew_once_a_second() {
     let (came, most) = (called(), 2 + begun.elapsed().as_secs());
     assert!(came <= most, "{came} calls, at most {most}");
     assert_eq!(
-        world.count("Registered"),
+        test.count("Registered"),
         1,
         "and nothing more is written down"
     );
@@ -346,40 +346,40 @@ const IN_THE_LOBBY: &str = r#"
     200 OK | <h1>It works!</h1> | answered <h1>It works!</h1>: that is not a JSON-RPC reply; try make check"#;
 
 #[test]
-fn the_lobby_says_who_does_not_answer_as_an_agent() {
-    let (world, manager) = with_manager("serve --players 9");
+fn status_in_the_lobby_names_agents_that_do_not_answer() {
+    let (test, manager) = with_manager("serve --players 9");
     let url = manager.url();
     let agent = |[status, body, _]: [&'static str; 3]| {
-        let peer = Peer::new(move |_| stand_in::status(status, body));
+        let peer = FakeAgent::new(move |_| fake::status(status, body));
         register_player(&url, "new", &peer.url);
         peer
     };
-    let _peers: Vec<Peer> = rows(IN_THE_LOBBY).map(agent).collect();
+    let _peers: Vec<FakeAgent> = rows(IN_THE_LOBBY).map(agent).collect();
     for [_, _, says] in rows(IN_THE_LOBBY) {
         wait_until(says, || {
-            let said = world.order("status", &url);
-            said.contains(&format!(": {says}\n"))
+            let output = test.order("status", &url);
+            output.contains(&format!(": {says}\n"))
         });
     }
 }
 
 #[test]
-fn a_referee_that_is_back_or_late_once_more_is_told_its_matches_again() {
-    let world = World::new(
+fn returned_or_late_referee_gets_its_matches_again() {
+    let test = TestLeague::new(
         "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.move_timeout_sec=0.5; \
          system timeouts.game_over_timeout_sec=0.5; system timeouts.generic_response_timeout_sec=1; \
          system retry_policy.base_delay_sec=0.2; system retry_policy.max_retries=1",
     );
-    let manager = world.manager("--players 2");
+    let manager = test.manager("--players 2");
     let is_back = Arc::new(OnceLock::new());
     let door = Arc::clone(&is_back);
-    let referee = Peer::new(move |request| match request["method"].as_str() {
-        _ if door.get().is_none() => Does::Close,
-        Some("ping") => stand_in::status("404 Oh", ""),
-        _ => Does::Answer(json!({"status": "ok"})),
+    let referee = FakeAgent::new(move |request| match request["method"].as_str() {
+        _ if door.get().is_none() => FakeReply::Close,
+        Some("ping") => fake::status("404 Oh", ""),
+        _ => FakeReply::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF01", &referee.url, 2);
-    let players = [listener(), listener()];
+    let players = [idle_agent(), idle_agent()];
     for player in &players {
         register_player(&manager.url(), "new", &player.url);
     }

@@ -4,7 +4,7 @@
 //! sentence that everybody is told. How bytes become an answer is tabled in `http.rs`.
 
 use super::support::golden::{self, edited};
-use super::support::paper::{rules, usual};
+use super::support::offline::{rules, usual};
 use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
@@ -77,12 +77,12 @@ struct Script {
     keeps: bool,
     /// The state at which the match is taken away.
     taken_at: Option<MatchState>,
-    seen: Mutex<Seen>,
+    seen: Mutex<MatchLog>,
 }
 
 /// What has happened in it.
 #[derive(Default)]
-struct Seen {
+struct MatchLog {
     scripts: [VecDeque<String>; 2],
     passed: Duration,
     /// What each player went through.
@@ -116,9 +116,9 @@ impl Script {
             config,
             keeps: setting != "unkept",
             taken_at: decode::<MatchState>(&setting.into()).ok(),
-            seen: Mutex::new(Seen {
+            seen: Mutex::new(MatchLog {
                 scripts: [script(a), script(b)],
-                ..Seen::default()
+                ..MatchLog::default()
             }),
         }
     }
@@ -157,7 +157,7 @@ impl Script {
         for (id, error) in ["P01", "P02"]
             .iter()
             .zip(&seen.errors)
-            .flat_map(|(id, all)| all.iter().map(move |it| (id, it)))
+            .flat_map(|(id, all)| all.iter().map(move |item| (id, item)))
         {
             let named = (&*error.error_code, &*error.error_description);
             assert!(
@@ -182,7 +182,7 @@ impl Script {
         }
     }
 
-    fn seen(&self) -> MutexGuard<'_, Seen> {
+    fn seen(&self) -> MutexGuard<'_, MatchLog> {
         self.seen.lock().unwrap()
     }
 
@@ -331,7 +331,7 @@ fn story(command: &str) -> String {
     if command.starts_with("whole: ") {
         let outcome = outcome.unwrap();
         let sent = [json!(outcome), json!(match_result(&outcome, &usual()))];
-        return sent.map(|it| format!("{it}\n")).concat();
+        return sent.map(|item| format!("{item}\n")).concat();
     }
     let seen = script.seen();
     let mut output = String::new();
@@ -356,7 +356,7 @@ fn match_golden() {
 }
 
 #[test]
-fn a_player_that_was_restarted_is_invited_once_more_under_the_same_deadline() {
+fn restarted_player_is_invited_once_more() {
     let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
     let once = story(&format!("well, {unknown}"));
     let expected = "t=0s GAME_INVITATION, 5 s

@@ -2,7 +2,7 @@
 //! tools as they describe themselves, and calls that end in the same handlers as direct ones.
 //! `by_hand.rs` plays a league through tools.
 
-use super::support::stand_in::{LEAGUE, spoken};
+use super::support::fake::{LEAGUE, message_of_line};
 use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};
 
@@ -12,10 +12,10 @@ const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const KINDS: [AgentKind; 3] = [AgentKind::Manager, AgentKind::Referee, AgentKind::Player];
 
 /// A manager, a referee and a player in a league that waits, each with its name.
-fn three(world: &World) -> [(Agent, &'static str); 3] {
-    let manager = world.manager("");
-    let referee = world.agent(&manager, "REF01", "");
-    let player = world.agent(&manager, "P01", "");
+fn three(test: &TestLeague) -> [(TestProcess, &'static str); 3] {
+    let manager = test.manager("");
+    let referee = test.agent(&manager, "REF01", "");
+    let player = test.agent(&manager, "P01", "");
     referee.line(" is REF01");
     player.line(" is P01");
     [
@@ -43,9 +43,9 @@ const VERSIONS: &str = r#"
 1999-12-31 | ROUND_COMPLETED | {"message_type": "ROUND_COMPLETED"} | 200 LEAGUE"#;
 
 #[test]
-fn the_era_of_handshakes() {
-    let world = World::new("");
-    for (agent, name) in &three(&world) {
+fn mcp_with_handshake() {
+    let test = TestLeague::new("");
+    for (agent, name) in &three(&test) {
         let ask = |version: &str, method: &str, params: Value| {
             let header = match version {
                 "-" => String::new(),
@@ -114,9 +114,9 @@ resources/list | 2026-07-28 resources/list - | - | 404 -32601
 subscriptions/listen | 2026-07-28 subscriptions/listen - | - | 404 -32601";
 
 #[test]
-fn the_stateless_era() {
-    let world = World::new("");
-    for (agent, name) in &three(&world) {
+fn mcp_without_handshake() {
+    let test = TestLeague::new("");
+    for (agent, name) in &three(&test) {
         let (tool, coded) = match *name {
             "league_manager" => ("control_league", "Y29udHJvbF9sZWFndWU="),
             "referee:REF01" => ("get_match_state", "Z2V0X21hdGNoX3N0YXRl"),
@@ -136,7 +136,7 @@ fn the_stateless_era() {
             fields.remove(&format!("io.modelcontextprotocol/{lacks}"));
             let params = json!({"_meta": meta, "name": called, "arguments": {"match_id": "R1M1"}});
             let keys = ["Protocol-Version", "Method", "Name"].into_iter();
-            let given = keys.zip(headers.split(' ')).filter(|it| it.1 != "-");
+            let given = keys.zip(headers.split(' ')).filter(|item| item.1 != "-");
             let given = given.map(|(key, value)| format!("mcp-{key}: {value}\r\n"));
             let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 7});
             let (status, reply) = post(&agent.url(), &given.collect::<String>(), &request);
@@ -175,9 +175,9 @@ const TOOLS: [&str; 3] = [
 const DEFAULTED_FIELDS: &str = "protocol message_type sender timestamp conversation_id league_id";
 
 #[test]
-fn tools_say_what_they_are() {
-    let world = World::new("");
-    for (((agent, _), kind), expected) in three(&world).iter().zip(&KINDS).zip(TOOLS) {
+fn tools_have_schemas_and_annotations() {
+    let test = TestLeague::new("");
+    for (((agent, _), kind), expected) in three(&test).iter().zip(&KINDS).zip(TOOLS) {
         let list = ask(&agent.url(), "tools/list", json!({}))["tools"].take();
         let names = list_of(&list).iter().map(|tool| text_of(&tool["name"]));
         let mut names: Vec<&str> = names.collect();
@@ -197,7 +197,8 @@ fn tools_say_what_they_are() {
             assert_eq!(tool["annotations"], hints, "{tool}");
             assert!(!gets || tool["outputSchema"]["type"] == "object", "{tool}");
             let schema = &tool["inputSchema"];
-            if let Some(message) = MessageSpec::accepted_by(*kind).find(|it| it.method == name) {
+            if let Some(message) = MessageSpec::accepted_by(*kind).find(|item| item.method == name)
+            {
                 let mut whole = message.schema["required"].clone();
                 let required = whole.as_array_mut().unwrap();
                 required.retain(|key| !DEFAULTED_FIELDS.split(' ').any(|name| *key == name));
@@ -248,7 +249,7 @@ fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
     match text.split(' ').collect::<Vec<_>>()[..] {
         ["ABOUT"] => json!({"conversation_id": "conv-state", "match_id": "R1M1"}),
         ["REPORT"] => report("referee:REF01", None, "R1M1", ["P01", "P07"]),
-        ["player" | "manager" | "true" | "strange", ..] => spoken(text),
+        ["player" | "manager" | "true" | "strange", ..] => message_of_line(text),
         [message_type, sender, ref fields @ ..] => {
             let fields = json_of(&filled(&fields.join(" ")));
             message(message_type, sender, fields)
@@ -258,11 +259,11 @@ fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
 }
 
 #[test]
-fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
-    let world = World::new("");
-    let three = three(&world);
-    let peer = Peer::new(|request| good_player("P07", "odd", request));
-    let token = world.data("agents/P01.json")["token"].clone();
+fn tool_call_returns_the_same_as_the_direct_call() {
+    let test = TestLeague::new("");
+    let three = three(&test);
+    let peer = FakeAgent::new(|request| valid_reply("P07", "odd", request));
+    let token = test.data("agents/P01.json")["token"].clone();
     let of = format!(r#""league_id": "{LEAGUE}""#);
     let meta = r#""display_name": "Seven", "game_types": ["even_odd"], "contact_endpoint": "PEER", "registration_key": "the-registration-key-of-p07""#;
     let filled = |text: &str| {
@@ -271,7 +272,7 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
     };
     for [called, message, words] in rows(CALLS) {
         let (kind, tool) = called.split_once(' ').unwrap();
-        let (agent, _) = three.iter().find(|it| it.1.starts_with(kind)).unwrap();
+        let (agent, _) = three.iter().find(|item| item.1.starts_with(kind)).unwrap();
         let arguments = arguments(message, filled);
         let mut direct = ask(&agent.url(), tool, arguments.clone());
         let mut result = call_tool(&agent.url(), tool, arguments);
@@ -280,13 +281,13 @@ fn a_tool_call_is_the_direct_call_and_refuses_in_words() {
         assert_eq!(content, json!([{"type": "text", "text": text}]), "{tool}");
         let refused = ["E0", "REJECTED", "belongs"]
             .iter()
-            .any(|it| words.starts_with(it));
+            .any(|item| words.starts_with(item));
         let rest = json!({"content": null, "structuredContent": null, "isError": refused, "resultType": "complete"});
         assert_eq!(result, rest, "{tool}: {text}");
         for word in words.split(' ') {
             assert!(text.contains(word), "{tool}: no {word} in {text}");
         }
-        let is_whole = serde_json::from_str::<Value>(text).is_ok_and(|it| it == structured);
+        let is_whole = serde_json::from_str::<Value>(text).is_ok_and(|item| item == structured);
         assert_eq!(is_whole, !refused, "a refusal is in words: {text}");
         if ["get_match_state", "start_match"].contains(&tool) {
             direct = Value::Null; // a refusal is not what an output schema promises
@@ -305,16 +306,16 @@ fn timeless(mut reply: Value) -> Value {
 }
 
 #[test]
-fn only_what_its_caller_alone_knows_is_demanded_and_no_call_of_a_tool_is_an_error() {
-    let world = World::new("");
-    let [(manager, _), _, _] = three(&world);
+fn tool_call_needs_only_what_its_caller_knows() {
+    let test = TestLeague::new("");
+    let [(manager, _), _, _] = three(&test);
     let url = manager.url();
     // The envelope is supplied, and arguments may be left out.
     let started = call_tool(&url, "start_league", json!({}));
     let answer = &started["structuredContent"];
     assert_eq!(answer["message_type"], "LEAGUE_STATUS", "{started}");
     assert_eq!(answer["conversation_id"], "conv-supplied-start_league");
-    let token = world.data("agents/P01.json")["token"].clone();
+    let token = test.data("agents/P01.json")["token"].clone();
     let query = json!({"auth_token": token, "query_type": "GET_PLAYER_STATS"});
     let stats = call_tool(&url, "league_query", query);
     assert_eq!(

@@ -2,8 +2,8 @@
 //! at any byte by a kill; what an outbox sends when, as the story `tests/scripts/outbox`; and
 //! when a match is played anew. The manager's journal is in `journal.rs`.
 
-use super::support::paper::usual;
-use super::support::{World, files, golden, reopened, report};
+use super::support::offline::usual;
+use super::support::{TestLeague, files, golden, open_again, report};
 use league::games::{judge, match_result};
 use league::json::decode;
 use league::player::history::History;
@@ -21,11 +21,11 @@ fn kept(match_id: &str, conversation: &str) -> PendingResult {
 }
 
 #[test]
-fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
-    let world = World::new("");
-    let path = world.folder.join("lines.jsonl");
+fn cut_file_has_whole_lines_only() {
+    let test = TestLeague::new("");
+    let path = test.folder.join("lines.jsonl");
     let open = || {
-        let opened = reopened(|| {
+        let opened = open_again(|| {
             let mut read: Vec<Value> = Vec::new();
             let lines = Lines::open(&path, |line| {
                 read.push(serde_json::from_slice(line)?);
@@ -60,19 +60,19 @@ fn a_line_is_there_whole_or_not_at_all_wherever_the_file_is_cut() {
 #[test]
 fn outbox_golden() {
     golden::run_scripts("outbox", || {
-        let world = World::new("");
-        let mut outbox = open(&world);
-        move |command: &str| run_command(&world, &mut outbox, command)
+        let test = TestLeague::new("");
+        let mut outbox = open(&test);
+        move |command: &str| run_command(&test, &mut outbox, command)
     });
 }
 
-fn open(world: &World) -> Outbox {
+fn open(test: &TestLeague) -> Outbox {
     let mut outbox = Outbox::default();
-    outbox.open(&world.folder).unwrap();
+    outbox.open(&test.folder).unwrap();
     outbox
 }
 
-fn run_command(world: &World, outbox: &mut Outbox, command: &str) -> String {
+fn run_command(test: &TestLeague, outbox: &mut Outbox, command: &str) -> String {
     let words: Vec<&str> = command.split(' ').collect();
     match words[..] {
         ["keep", id, conversation] => outbox.save(kept(id, conversation)).unwrap(),
@@ -90,7 +90,7 @@ fn run_command(world: &World, outbox: &mut Outbox, command: &str) -> String {
         ["clear"] => outbox.clear(),
         _ => {
             *outbox = Outbox::default(); // the old program has ended
-            *outbox = open(world);
+            *outbox = open(test);
         }
     }
     String::new()
@@ -114,9 +114,12 @@ const OURS: &str = "http://localhost:8001/mcp";
 /// the one that is over.
 fn take(all: &mut Assignments, tokens: &str, port: u16, referee: &str) -> Option<String> {
     all.apply(announced(tokens, port, referee), OURS).unwrap();
-    let over = all.outbox.get("R1M1").map(|it| it.conversation_id.clone());
+    let over = all
+        .outbox
+        .get("R1M1")
+        .map(|item| item.conversation_id.clone());
     let open = all.matches.get("R1M1");
-    open.map(|it| it.conversation_id.clone()).or(over)
+    open.map(|item| item.conversation_id.clone()).or(over)
 }
 
 /// Has a match end with a result; whether that could be kept.
@@ -126,17 +129,16 @@ fn end(all: &mut Assignments, playing: &Assignment) -> bool {
     let is_kept = all.save(playing, match_result(&result, &usual())).unwrap();
     assert_eq!(all.current(playing).is_some(), is_kept);
     all.finish(playing);
-    let state = all.current(playing).map(|it| it.state);
+    let state = all.current(playing).map(|item| item.state);
     assert_eq!(state, is_kept.then_some(MatchState::Finished));
     is_kept
 }
 
 #[test]
-fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_else_reported_again()
- {
-    let world = World::new("");
+fn match_announced_again_is_reported_or_replayed() {
+    let test = TestLeague::new("");
     let all = &mut Assignments::default();
-    all.open(&world.folder, false).unwrap();
+    all.open(&test.folder, false).unwrap();
     let first = take(all, "one", 8101, OURS);
     let playing = all.start_next().unwrap();
     assert_eq!(take(all, "one", 9101, OURS), first, "it goes on");
@@ -168,7 +170,7 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
 
     let restarted = all;
     *restarted = Assignments::default();
-    restarted.open(&world.folder, false).unwrap();
+    restarted.open(&test.folder, false).unwrap();
     assert_eq!(take(restarted, "three", 8101, OURS), third);
     assert!(restarted.matches.is_empty());
     assert_eq!(
@@ -183,7 +185,7 @@ fn a_match_is_played_anew_with_other_tokens_or_after_its_report_was_refused_and_
         take(restarted, "three", 8101, "http://localhost:8002/mcp"),
         None
     );
-    restarted.open(&world.folder, true).unwrap();
+    restarted.open(&test.folder, true).unwrap();
     assert!(
         take(restarted, "three", 8101, OURS).is_some(),
         "an older registration's"
@@ -201,9 +203,9 @@ fn past(match_id: &str, conversation_id: &str) -> PastMatch {
 }
 
 #[test]
-fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registration() {
-    let world = World::new("");
-    let folder = world.folder.join("players/P01");
+fn history_has_the_last_result_of_each_match() {
+    let test = TestLeague::new("");
+    let folder = test.folder.join("players/P01");
     let open = |fresh| History::open(&folder, "P01", "league", fresh).unwrap();
     let mut history = open(false);
     let thinking = history.matches();
@@ -221,6 +223,6 @@ fn a_history_has_each_match_once_as_it_ended_last_and_belongs_to_one_registratio
     let all = [past("R1M1", "b"), past("R2M1", "a")];
     assert_eq!(open(false).matches().as_slice(), all);
     assert!(open(true).matches().is_empty());
-    let left = files(&world.folder.join("players"));
+    let left = files(&test.folder.join("players"));
     assert_eq!(left.len(), 1, "set aside, not lost");
 }

@@ -2,28 +2,28 @@
 //! believes, what it answers, remembers and shows. Whom it believes is tabled in `invitations.rs`;
 //! here it is shown to be asked.
 
-use super::support::stand_in::{self, TOKEN, converse, spoken, told};
+use super::support::fake::{self, TOKEN, converse, message_of_line, told};
 use super::support::*;
 use std::{fs, sync::mpsc::channel, thread, time::Duration};
 
 /// Starts a player and waits until it is registered.
-fn player(world: &World, manager: &Peer, arguments: &str) -> Agent {
-    let player = unregistered(world, manager, arguments);
+fn player(test: &TestLeague, manager: &FakeAgent, arguments: &str) -> TestProcess {
+    let player = unregistered(test, manager, arguments);
     player.line("is P01");
     player
 }
 
-fn unregistered(world: &World, manager: &Peer, arguments: &str) -> Agent {
+fn unregistered(test: &TestLeague, manager: &FakeAgent, arguments: &str) -> TestProcess {
     let arguments = format!("{arguments} --manager {} --player-id P01", manager.url);
-    world.start("player", &arguments)
+    test.start("player", &arguments)
 }
 
 /// A manager that sends no tokens of its own, so far as it says.
-fn silent_about_tokens() -> Peer {
-    Peer::new(|request| stand_in::accepts(request, TOKEN, false))
+fn silent_about_tokens() -> FakeAgent {
+    FakeAgent::new(|request| fake::accepts(request, TOKEN, false))
 }
 
-fn state(player: &Agent) -> Value {
+fn state(player: &TestProcess) -> Value {
     ask(&player.url(), "get_player_state", json!({}))
 }
 
@@ -54,9 +54,9 @@ P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 ma
 P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
 
 #[test]
-fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not() {
-    let (world, manager) = (World::new(""), stand_in::manager());
-    let mut player = player(&world, &manager, "play even");
+fn only_the_announced_referee_is_accepted() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let mut player = player(&test, &manager, "play even");
     let url = player.url();
     converse(&url, BELIEVED);
     let before = state(&player).to_string();
@@ -69,25 +69,25 @@ fn it_believes_the_referee_that_the_manager_announced_and_says_whom_it_does_not(
     assert_eq!(after["record"], won_once);
     assert_eq!(after["matches"][0]["result"]["choices"]["P01"], "even");
     converse(&url, ENDS);
-    player.ends_well();
-    let page = world.data("players/P01/history.json");
+    player.wait_for_success();
+    let page = test.data("players/P01/history.json");
     assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02");
     // How it ended is shown in colour of nobody's choosing, once for each end.
-    let (output, complained) = (player.output(), player.said());
+    let (output, complained) = (player.output(), player.errors());
     let shown = output.matches("R1M1: so it \u{fffd}[2J went").count();
     assert_eq!(shown, 2, "{output}");
     for line in SEEN.lines() {
-        check_says(&complained, line);
+        check_contains(&complained, line);
     }
     assert!(!complained.contains('\u{1b}'));
     check_no_token(&(output + &complained));
 }
 
 #[test]
-fn what_strangers_end_is_history_only_where_the_manager_does_not_prove_itself() {
-    for (manager, expected) in [(stand_in::manager(), 1), (silent_about_tokens(), 2)] {
-        let world = World::new("");
-        let player = player(&world, &manager, "");
+fn unauthenticated_game_over_is_not_recorded() {
+    for (manager, expected) in [(fake::manager(), 1), (silent_about_tokens(), 2)] {
+        let test = TestLeague::new("");
+        let player = player(&test, &manager, "");
         let story = "
 strange invites S1: joins
 strange ends S1 P01: ok
@@ -96,7 +96,7 @@ true invites R1M1: joins
 true ends R1M1 P01: ok";
         converse(&player.url(), story);
         wait_until("the history is written", || {
-            let page = world.data("players/P01/history.json");
+            let page = test.data("players/P01/history.json");
             let known = list_of(&page["matches"]).len();
             known == expected && state(&player)["record"]["wins"] == expected
         });
@@ -104,10 +104,10 @@ true ends R1M1 P01: ok";
 }
 
 #[test]
-fn what_the_configuration_does_not_demand_may_be_missing() {
-    let world = World::new("system security.enable_auth_tokens=false");
-    let manager = stand_in::manager();
-    let player = player(&world, &manager, "");
+fn disabled_tokens_may_be_missing() {
+    let test = TestLeague::new("system security.enable_auth_tokens=false");
+    let manager = fake::manager();
+    let player = player(&test, &manager, "");
     let story = "
 manager announces R1M1 tok-true: ok
 true invites R1M1 auth_token=null: joins
@@ -118,7 +118,7 @@ true ends R1M1 P01 auth_token=null: ok";
 }
 
 #[test]
-fn only_the_manager_ends_it_from_its_first_moment_on() {
+fn only_the_manager_ends_a_player() {
     // The manager has not said a word since the registration.
     let story = "
 manager tells auth_token=tok-p01-wrong: E012
@@ -126,26 +126,26 @@ manager ends auth_token=tok-p01-wrong: E012
 manager tells: ok
 manager tells auth_token=null: ";
     let proves = "E011\nmanager ends auth_token=null: E011";
-    for (manager, more) in [(stand_in::manager(), proves), (silent_about_tokens(), "ok")] {
-        let world = World::new("");
-        let mut player = player(&world, &manager, "");
+    for (manager, more) in [(fake::manager(), proves), (silent_about_tokens(), "ok")] {
+        let test = TestLeague::new("");
+        let mut player = player(&test, &manager, "");
         converse(&player.url(), &[story, more].concat());
         assert!(player.child.try_wait().unwrap().is_none());
         assert_eq!(state(&player)["state"], "ACTIVE");
         converse(&player.url(), "manager ends: ok");
-        player.ends_well();
+        player.wait_for_success();
     }
 }
 
 #[test]
-fn its_history_lives_as_long_as_its_registration() {
-    let world = World::new("");
-    let manager = Peer::counting(|n, request| {
+fn new_registration_archives_the_history() {
+    let test = TestLeague::new("");
+    let manager = FakeAgent::counting(|n, request| {
         let token = request["params"]["auth_token"].as_str();
         let token = token.map_or(format!("{TOKEN}{n}"), String::from); // renewed in place
-        stand_in::accepts(request, &token, true)
+        fake::accepts(request, &token, true)
     });
-    let mut first = player(&world, &manager, "");
+    let mut first = player(&test, &manager, "");
     let token = format!("{TOKEN}0");
     let story = format!(
         "manager announces R1M1 auth_token={token}: ok
@@ -153,21 +153,21 @@ true invites R1M1: joins
 true ends R1M1 P01: ok"
     );
     converse(&first.url(), &story);
-    world.data("players/P01/history.json");
+    test.data("players/P01/history.json");
     let port = first.port();
     first.kill();
     // The same port; the same port, and an id that it asks for but does not get; another port.
     for (port, id) in [(&*port, "P01"), (&port, "p1"), ("0", "P01")] {
-        let again = player(&world, &manager, &format!("--port {port} --player-id {id}"));
+        let again = player(&test, &manager, &format!("--port {port} --player-id {id}"));
         assert_eq!(state(&again)["record"]["wins"], 1, "{port} {id}");
         let request = manager.received("LEAGUE_REGISTER_REQUEST").pop().unwrap();
         assert_eq!(request["auth_token"], token, "{port} {id}");
         assert_eq!(request["player_meta"]["contact_endpoint"], again.url());
     }
-    fs::remove_file(world.folder.join("data/agents/P01.json")).unwrap();
-    let fresh = player(&world, &manager, "");
+    fs::remove_file(test.folder.join("data/agents/P01.json")).unwrap();
+    let fresh = player(&test, &manager, "");
     assert_eq!(state(&fresh)["matches"], json!([]));
-    let kept = files(&world.folder.join("data/players"));
+    let kept = files(&test.folder.join("data/players"));
     let mut kept = kept.iter().map(|path| path.to_string_lossy());
     assert!(
         kept.any(|path| path.contains("/P01~")),
@@ -176,10 +176,10 @@ true ends R1M1 P01: ok"
 }
 
 #[test]
-fn what_comes_before_it_knows_its_id_waits() {
-    let (world, gate) = (World::new(""), Gate::default());
-    let manager = stand_in::manager_behind(&gate);
-    let player = unregistered(&world, &manager, "");
+fn requests_before_the_registration_wait() {
+    let (test, gate) = (TestLeague::new(""), Gate::default());
+    let manager = fake::manager_after(&gate);
+    let player = unregistered(&test, &manager, "");
     manager.first("LEAGUE_REGISTER_REQUEST");
     let (answer, answers) = channel();
     for line in [
@@ -188,46 +188,46 @@ fn what_comes_before_it_knows_its_id_waits() {
         "manager ends auth_token=null",
     ] {
         let (url, answer) = (player.url(), answer.clone());
-        thread::spawn(move || answer.send(told(&send(&url, &spoken(line))).to_string()));
+        thread::spawn(move || answer.send(told(&send(&url, &message_of_line(line))).to_string()));
     }
     let early = answers.recv_timeout(Duration::from_millis(300));
     assert!(early.is_err(), "answered before it is registered");
     gate.open();
-    let mut all = [(); 3].map(|()| answers.recv_timeout(patience()).unwrap());
+    let mut all = [(); 3].map(|()| answers.recv_timeout(time_limit()).unwrap());
     all.sort();
     assert_eq!(all, ["E011", "joins", "ok"]);
 }
 
 #[test]
-fn it_waits_for_its_manager_and_says_so() {
-    let world = World::new("system retry_policy.base_delay_sec=0.01");
-    let manager = Peer::counting(|n, request| match n {
-        0..5 => Does::Close,
-        _ => stand_in::answers(request),
+fn player_waits_for_its_manager() {
+    let test = TestLeague::new("system retry_policy.base_delay_sec=0.01");
+    let manager = FakeAgent::counting(|n, request| match n {
+        0..5 => FakeReply::Close,
+        _ => fake::answers(request),
     });
     let bare = manager.url.replace("/mcp", ""); // a manager's address needs no path
     let arguments = format!("--manager {bare} --contact-endpoint http://elsewhere:8101/mcp");
-    let mut player = world.start("player", &arguments);
+    let mut player = test.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
     converse(&player.url(), "manager ends: ok");
-    player.ends_well();
-    let said = player.said();
+    player.wait_for_success();
+    let output = player.errors();
     let waits = format!("waiting for the league manager at {}: it ", manager.url);
     assert_eq!(
-        said.matches(&waits).count(),
+        output.matches(&waits).count(),
         1,
-        "again only after some seconds: {said}"
+        "again only after some seconds: {output}"
     );
     let requests = manager.received("LEAGUE_REGISTER_REQUEST");
-    let same = |it: &Value| it["conversation_id"] == requests[0]["conversation_id"];
+    let same = |item: &Value| item["conversation_id"] == requests[0]["conversation_id"];
     assert!(requests.len() == 6 && requests.iter().all(same));
 }
 
 #[test]
-fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
+fn agent_killed_during_registration_sends_the_same_key() {
     for (program, id) in [("player", "P01"), ("referee", "REF01")] {
-        let (world, gate) = (World::new(""), Gate::default());
-        let manager = stand_in::manager_behind(&gate);
+        let (test, gate) = (TestLeague::new(""), Gate::default());
+        let manager = fake::manager_after(&gate);
         let key = |n: usize| {
             let requests = &manager.requests;
             let request = until("it asks", || requests.lock().unwrap().get(n).cloned());
@@ -235,10 +235,10 @@ fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
             text_of(&meta["registration_key"]).to_string()
         };
         let arguments = format!("--manager {} --{program}-id {id}", manager.url);
-        let start = || world.start(program, &arguments);
+        let start = || test.start(program, &arguments);
         let mut killed = start();
         let first = key(0);
-        let card = world.data(&format!("agents/{id}.json"));
+        let card = test.data(&format!("agents/{id}.json"));
         assert!(first.len() == 32 && card["token"].is_null(), "{program}");
         killed.kill();
         gate.open();
@@ -246,27 +246,27 @@ fn whoever_is_killed_before_the_answer_came_asks_again_with_the_same_key() {
         start().line(&format!("is {id}"));
         assert_eq!([key(1), key(2)], [&*first, &*first], "{program}");
         let is_logged = |line: &Value| line.to_string().contains(&first);
-        assert!(!world.logs().iter().any(is_logged), "{program}");
+        assert!(!test.logs().iter().any(is_logged), "{program}");
     }
 }
 
 #[test]
-fn from_another_machine_it_is_where_the_manager_sees_it() {
+fn remote_player_names_its_own_address() {
     let Some(own) = own_address() else {
         return;
     };
-    let world = World::new("");
+    let test = TestLeague::new("");
     // Nobody needs to reach the manager there.
     let anywhere = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
-    let manager = world.manager(&anywhere);
+    let manager = test.manager(&anywhere);
     let from_afar = format!("--manager http://{own}:{}", manager.port());
-    let near = world.start("player", &format!("{from_afar} --host 127.0.0.1"));
+    let near = test.start("player", &format!("{from_afar} --host 127.0.0.1"));
     near.line("listening on http://localhost:");
-    let player = world.start("player", &format!("{from_afar} --player-id P07"));
+    let player = test.start("player", &format!("{from_afar} --player-id P07"));
     player.line("is P07");
     let endpoint = format!("http://{own}:{}/mcp", player.port());
     player.line(&format!("others reach us at {endpoint}"));
-    assert_eq!(world.data("agents/P07.json")["endpoint"], endpoint);
+    assert_eq!(test.data("agents/P07.json")["endpoint"], endpoint);
     converse(&endpoint, "true asks R1M1: E015"); // it answers there
 }
 
@@ -280,24 +280,24 @@ const NO_LETTING_IN: &str = r#"
 404 Not Found | nobody | answered HTTP 404 "nobody""#;
 
 #[test]
-fn whoever_is_not_let_in_says_why_in_one_plain_line() {
+fn rejected_player_prints_the_reason() {
     for [status, body, expected] in rows(NO_LETTING_IN) {
-        let world = World::new("");
+        let test = TestLeague::new("");
         let body = body.replace("ESCAPE", "\u{1b}");
-        let manager = Peer::new(move |_| stand_in::status(status, &body));
+        let manager = FakeAgent::new(move |_| fake::status(status, &body));
         for program in ["player", "referee"] {
-            let mut agent = world.start(program, &format!("--manager {}", manager.url));
+            let mut agent = test.start(program, &format!("--manager {}", manager.url));
             assert_eq!(agent.wait().code(), Some(1));
-            agent.complains("\n");
-            let said = agent.said();
-            assert!(said.contains(expected), "{program}: {said}");
-            let is_plain = said.lines().count() == 1 && !said.contains(['\u{1b}', '\u{7}']);
-            assert!(is_plain, "{program}: {said}");
+            agent.wait_for_error("\n");
+            let output = agent.errors();
+            assert!(output.contains(expected), "{program}: {output}");
+            let is_plain = output.lines().count() == 1 && !output.contains(['\u{1b}', '\u{7}']);
+            assert!(is_plain, "{program}: {output}");
         }
         for word in ["status", "start"] {
-            let (code, said) = world.word(&format!("{word} --manager {}", manager.url));
-            let is_plain = !said.contains(['\u{1b}', '\u{7}']);
-            assert!(is_plain && code == Some(1), "{word}: {said}");
+            let (code, output) = test.run_tool(&format!("{word} --manager {}", manager.url));
+            let is_plain = !output.contains(['\u{1b}', '\u{7}']);
+            assert!(is_plain && code == Some(1), "{word}: {output}");
         }
     }
 }

@@ -3,7 +3,8 @@
 //! same reader.
 
 use super::support::{
-    World, but, check_no_token, golden, json_of, message, places, pointer, text_of, unwrapped,
+    TestLeague, check_no_token, golden, json_of, message, message_of, places, pointer, text_of,
+    with_field,
 };
 use league::json::{decode, schema_of};
 use league::net::client::Client;
@@ -20,7 +21,7 @@ fn examples() -> Vec<(String, Value)> {
     let all: Vec<Value> = json_of(include_str!("../examples.json"));
     let filled = |example: Value| {
         let place = format!("{} line {}", text_of(&example["source"]), example["line"]);
-        let bare = unwrapped(&example["json"]);
+        let bare = message_of(&example["json"]);
         let whole = message(
             text_of(&example["message_type"]),
             "player:P01",
@@ -42,11 +43,11 @@ fn verdict<T>(read: Result<T, ProtocolError>) -> String {
 
 /// Reads a message and writes it again: the same, or the refusal.
 fn again(whole: &Value) -> Result<Value, ProtocolError> {
-    parse(whole).map(|it| protocol::to_json(&it.envelope, &it.message))
+    parse(whole).map(|item| protocol::to_json(&item.envelope, &item.message))
 }
 
 #[test]
-fn of_106_examples_103_are_read_and_written_back() {
+fn message_examples_round_trip() {
     let examples = examples();
     let mut refused = Vec::new();
     for (place, whole) in &examples {
@@ -69,7 +70,7 @@ fn of_106_examples_103_are_read_and_written_back() {
 }
 
 #[test]
-fn the_page_says_what_the_code_does() {
+fn protocol_page_matches_the_code() {
     let page = include_str!("../../src/protocol.md");
     let blocks = page
         .split("```json\n")
@@ -78,7 +79,7 @@ fn the_page_says_what_the_code_does() {
     let mut types = BTreeSet::new();
     for block in blocks {
         let block: Value = json_of(block);
-        let whole = unwrapped(&block);
+        let whole = message_of(&block);
         if let Some(name) = whole["message_type"].as_str() {
             types.insert(name.to_string());
             assert_eq!(
@@ -199,7 +200,7 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
     let valid = sample(schema);
     assert_eq!(read(&valid), "ok", "{valid}");
     let mut found = places(schema, &valid, "", false);
-    found.retain(|it| !it.path.starts_with("query_params."));
+    found.retain(|item| !item.path.starts_with("query_params."));
     for place in &found {
         let (path, schema) = (&place.path, &place.schema);
         let pointer = pointer(path);
@@ -211,7 +212,7 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
                 true => "ok".into(),
                 false => format!("E003 {path}"),
             };
-            let came = read(&but(&valid, &pointer, Value::Null));
+            let came = read(&with_field(&valid, &pointer, Value::Null));
             assert_eq!(came, expected, "{}", row(&json!("left out")));
         }
         let is_read = !UNREAD.contains(&path.as_str());
@@ -239,25 +240,25 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
 }
 
 #[test]
-fn the_schema_takes_what_the_reader_takes_and_every_fault_is_refused_by_code_and_path() {
+fn faulty_fields_are_refused_with_code_and_path() {
     let of_messages = MESSAGES.iter().map(|entry| {
-        let read = |it: &Value| verdict(parse(it));
+        let read = |item: &Value| verdict(parse(item));
         agree(entry.message_type, &entry.schema, false, &read)
     });
     let all: usize = of_messages.sum();
     assert!(all > 300, "{all} places");
     // The arguments of a tool that is no message are read strictly.
-    let read = |it: &Value| verdict(decode::<StartMatch>(it).map_err(ProtocolError::from));
+    let read = |item: &Value| verdict(decode::<StartMatch>(item).map_err(ProtocolError::from));
     agree("start_match", &schema_of::<StartMatch>(), true, &read);
 }
 
 /// What the log makes of a value: the last line of a log of its own, for which `note` cares.
 fn logged(note: impl FnOnce(&Client)) -> Value {
-    let world = World::new("");
-    let log = log::Log::new(&world.folder, "P01");
+    let test = TestLeague::new("");
+    let log = log::Log::new(&test.folder, "P01");
     log.open("P01", "P01.log.jsonl");
     note(&Client::new("P01", Arc::new(log)));
-    let mut lines = super::support::json_lines(&world.folder.join("P01.log.jsonl"));
+    let mut lines = super::support::json_lines(&test.folder.join("P01.log.jsonl"));
     lines.pop().unwrap()
 }
 
@@ -267,8 +268,8 @@ fn made_of(word: &str, text: &str) -> String {
     match word {
         "read" => {
             let (name, edits) = text.split_once(' ').unwrap_or((text, ""));
-            let mut all = examples().into_iter().map(|(_, it)| it);
-            let example = all.find(|it| it["message_type"] == name).unwrap();
+            let mut all = examples().into_iter().map(|(_, item)| item);
+            let example = all.find(|item| item["message_type"] == name).unwrap();
             match parse(&golden::edited(example, edits)) {
                 Ok(_) => "ok".into(),
                 Err(refusal) => format!("{} {}", refusal.code, refusal.detail()),
@@ -333,7 +334,7 @@ fn wire_golden() {
 }
 
 #[test]
-fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() {
+fn log_lines_are_short_and_show_no_tokens() {
     let (ours, long) = ("tok-p01-0123456789abcdef", "x".repeat(9_000));
     let packet = json!({"message_type": long, "conversation_id": ours, "match_id": ours});
     let facts = vec![("peer", json!(null)), ("error_code", json!("E003"))];
@@ -356,11 +357,11 @@ fn a_line_of_the_log_is_short_and_shows_no_token_whatever_a_peer_calls_itself() 
 }
 
 #[test]
-fn a_real_league_sends_nothing_else() {
-    let world = World::new("");
-    let mut league = world.manager("local --fresh");
-    league.ends_well();
-    let logs = world.logs();
+fn messages_of_a_league_match_the_protocol() {
+    let test = TestLeague::new("");
+    let mut league = test.manager("local --fresh");
+    league.wait_for_success();
+    let logs = test.logs();
     let mut conversations = BTreeMap::<&str, BTreeMap<String, usize>>::new();
     let mut types = BTreeSet::new();
     for line in logs.iter().filter(|line| line["message_type"].is_string()) {
@@ -391,7 +392,7 @@ fn a_real_league_sends_nothing_else() {
             }
         }
     });
-    let shown = [league.output(), league.said(), format!("{logs:?}")];
+    let shown = [league.output(), league.errors(), format!("{logs:?}")];
     shown.iter().for_each(|text| check_no_token(text));
     assert!(shown[2].contains("tok-p01-***"));
 }

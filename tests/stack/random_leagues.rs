@@ -3,8 +3,8 @@
 //! (`support/script.rs`), after which the manager dies, and the journal gives the same league
 //! again. Whatever happens, the sums fit.
 
-use super::support::paper::{referees, rules};
-use super::support::script::Story;
+use super::support::offline::{referees, rules};
+use super::support::offline_league::OfflineLeague;
 use fastrand::Rng;
 use league::games::derive_seed;
 use league::games::ending;
@@ -23,7 +23,7 @@ const LIES: [&str; 6] = [
 ];
 
 /// Somebody registers: new, or again, with its token or key, another's, a wrong one or none.
-fn register(rng: &mut Rng, story: &mut Story) {
+fn register(rng: &mut Rng, story: &mut OfflineLeague) {
     let mut tokens = vec![String::new(), "token=guess".into()];
     let members = story.league.members.values();
     tokens.extend(members.map(|member| format!("token={}", member.token)));
@@ -42,7 +42,7 @@ fn register(rng: &mut Rng, story: &mut Story) {
     for rare in [" from=elsewhere", " untrusted"] {
         command += if rng.u8(..6) == 0 { rare } else { "" };
     }
-    let players = |story: &Story| story.league.members(AgentKind::Player).len();
+    let players = |story: &OfflineLeague| story.league.members(AgentKind::Player).len();
     let before = players(story);
     story.does(&command);
     let is_late = story.league.started && players(story) > before;
@@ -50,7 +50,7 @@ fn register(rng: &mut Rng, story: &mut Story) {
 }
 
 /// The operator says something.
-fn operate(rng: &mut Rng, story: &mut Story) {
+fn operate(rng: &mut Rng, story: &mut OfflineLeague) {
     let words = ["pause", "resume", "remove", "restore", "new_lobby"];
     let about = ["P01", "P02", "P03", "REF01", "ada"];
     let (word, about) = (rng.choice(words).unwrap(), rng.choice(about).unwrap());
@@ -59,7 +59,7 @@ fn operate(rng: &mut Rng, story: &mut Story) {
 
 /// Referees get lost and come back; what is open is given to those that are there, or lost by the
 /// removed.
-fn assign(rng: &mut Rng, story: &mut Story) {
+fn assign(rng: &mut Rng, story: &mut OfflineLeague) {
     let mut present = referees(&story.league);
     present.retain(|_| rng.u8(..3) > 0);
     let Some(round) = story.league.open_round() else {
@@ -74,13 +74,13 @@ fn assign(rng: &mut Rng, story: &mut Story) {
 }
 
 /// A referee reports one of its matches: as it was, once more, or falsely.
-fn report(rng: &mut Rng, story: &mut Story) {
+fn report(rng: &mut Rng, story: &mut OfflineLeague) {
     let game = rng.choice(&story.league.matches);
     let Some(game) = game.filter(|game| game.assignment().is_some()) else {
         return;
     };
     let recorded = game.recorded.as_ref();
-    let sender = recorded.map_or(game.referee(), |it| Some(&it.referee_id));
+    let sender = recorded.map_or(game.referee(), |item| Some(&item.referee_id));
     let sender = sender.unwrap();
     if !story.league.members.contains_key(sender) {
         return; // the manager itself, for a player who was removed
@@ -103,8 +103,8 @@ fn report(rng: &mut Rng, story: &mut Story) {
         "report {} {how} by={sender} conversation={conversation} {status} {lie}",
         game.id
     );
-    let said = story.does(&command);
-    assert!(said.starts_with(expected), "{command}: {said}");
+    let output = story.does(&command);
+    assert!(output.starts_with(expected), "{command}: {output}");
 }
 
 /// What must hold at any time.
@@ -127,7 +127,7 @@ fn check(league: &League) {
     );
     let is_over = league.progress() == LeaguePhase::Completed;
     assert_eq!(is_over, league.started && open.is_none());
-    let points: i32 = results.values().flat_map(|it| it.score.values()).sum();
+    let points: i32 = results.values().flat_map(|item| item.score.values()).sum();
     let shown: i32 = table.iter().map(|row| row.points).sum();
     assert_eq!(shown, points, "the points that were reported");
     assert!(table.is_sorted_by_key(|row| std::cmp::Reverse(row.points)));
@@ -138,12 +138,12 @@ fn check(league: &League) {
     for (rank, row) in (1..).zip(&table) {
         let games = league.matches_of(&row.player_id);
         let own: Vec<&MatchResult> = games
-            .filter_map(|it| results.get(&*it.id).copied())
+            .filter_map(|item| results.get(&*item.id).copied())
             .collect();
         let won = own
             .iter()
-            .filter(|it| it.winner.as_ref() == Some(&row.player_id));
-        let drawn = own.iter().filter(|it| ending(it) == ResultStatus::Draw);
+            .filter(|item| item.winner.as_ref() == Some(&row.player_id));
+        let drawn = own.iter().filter(|item| ending(item) == ResultStatus::Draw);
         let counted = [own.len(), won.count(), drawn.count()].map(|count| count as u32);
         assert_eq!([row.played, row.wins, row.draws], counted, "{row:?}");
         assert_eq!(
@@ -152,20 +152,20 @@ fn check(league: &League) {
         );
         let stats = league.player_stats(league.player(&row.player_id).unwrap());
         let met = stats["opponents"].as_object().unwrap().values();
-        let met = met.flat_map(|it| it.as_object().unwrap().values());
-        let met: u64 = met.filter_map(|it| it.as_u64()).sum();
+        let met = met.flat_map(|item| item.as_object().unwrap().values());
+        let met: u64 = met.filter_map(|item| item.as_u64()).sum();
         assert_eq!(met, u64::from(row.played));
         assert_eq!(stats["points"], row.points);
     }
     let members = || league.members.values();
-    let tokens: BTreeSet<&String> = members().map(|it| &it.token).collect();
-    let endpoints: BTreeSet<&String> = members().map(|it| &it.meta.contact_endpoint).collect();
+    let tokens: BTreeSet<&String> = members().map(|item| &item.token).collect();
+    let endpoints: BTreeSet<&String> = members().map(|item| &item.meta.contact_endpoint).collect();
     let all = members().count();
     assert_eq!((tokens.len(), endpoints.len()), (all, all), "nobody shares");
 }
 
 #[test]
-fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
+fn random_leagues_have_consistent_tables_and_journals() {
     let (mut finished, mut steps) = (0, 0);
     for seed in 0..150 {
         let (rng, mut rules) = (&mut Rng::with_seed(seed), rules());
@@ -173,7 +173,7 @@ fn whatever_happens_the_sums_fit_and_the_journal_gives_the_same_league() {
         league.scheduling.cycles = Some(rng.u32(1..3));
         league.participants.max_players = rng.u32(2..7);
         rng.shuffle(&mut league.scoring.tiebreakers);
-        let story = &mut Story::new(rules);
+        let story = &mut OfflineLeague::new(rules);
         for _ in 0..rng.u32(20..200) {
             let before = story.clone();
             match rng.u8(..18) {

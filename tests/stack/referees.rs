@@ -1,7 +1,7 @@
 //! Referees that die, refuse, lie or come late, and managers that are away: every match is recorded
 //! once, and no player pays for it.
 
-use super::support::stand_in::{self, LEAGUE, TOKEN, announces, completed, status};
+use super::support::fake::{self, LEAGUE, TOKEN, announces, completed, status};
 use super::support::*;
 use std::fs;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,14 +11,14 @@ use std::time::{Duration, Instant};
 type Held = fn(&Value) -> bool;
 
 const NEVER: Held = |_| false;
-const CHOICES: Held = asks;
+const CHOICES: Held = is_parity_call;
 const ENDS: Held = |asked| asked["message_type"] == "GAME_OVER";
 
 /// Two registered players whose choices are even and odd; P01 is the one that may be held.
 fn players(
     manager: &str,
     held: impl Fn(&Value) -> bool + Send + Sync + 'static,
-) -> ([Peer; 2], Gate) {
+) -> ([FakeAgent; 2], Gate) {
     let gate = Gate::default();
     let alpha = slow_player("P01", "even", &gate, held);
     let beta = slow_player("P02", "odd", &gate, NEVER);
@@ -30,8 +30,8 @@ fn players(
 }
 
 /// The one result of the match: who reported it, and that nobody lost technically.
-fn check_one_result(world: &World, referee: &str) {
-    let all = world.events("Recorded");
+fn check_one_result(test: &TestLeague, referee: &str) {
+    let all = test.events("Recorded");
     assert_eq!(all.len(), 1, "{all:?}");
     assert_eq!(all[0]["referee_id"], referee, "{all:?}");
     assert!(
@@ -41,26 +41,26 @@ fn check_one_result(world: &World, referee: &str) {
 }
 
 /// To whom R1M1 was given at first.
-fn first_referee(world: &World) -> Value {
-    world.events("Assigned")[0]["assignments"][0]["referee_id"].clone()
+fn first_referee(test: &TestLeague) -> Value {
+    test.events("Assigned")[0]["assignments"][0]["referee_id"].clone()
 }
 
 #[test]
-fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
+fn killed_referee_is_replaced_in_any_state() {
     // Before the join; between join and choice; after the draw, before the report.
     for state in ["GAME_INVITATION", "CHOOSE_PARITY_CALL", "GAME_OVER"] {
-        let (world, mut manager) = with_manager("--players 2 --referees 2");
-        let mut first = world.agent(&manager, "REF01", "");
-        let mut second = world.agent(&manager, "REF02", "");
+        let (test, mut manager) = with_manager("--players 2 --referees 2");
+        let mut first = test.agent(&manager, "REF01", "");
+        let mut second = test.agent(&manager, "REF02", "");
         let ([alpha, _beta], gate) =
             players(&manager.url(), move |asked| asked["message_type"] == state);
         alpha.first(state);
         first.kill();
         gate.open();
-        manager.ends_well();
-        second.ends_well();
-        check_one_result(&world, "REF02");
-        assert_eq!(first_referee(&world), "REF01", "{state}");
+        manager.wait_for_success();
+        second.wait_for_success();
+        check_one_result(&test, "REF02");
+        assert_eq!(first_referee(&test), "REF01", "{state}");
         // The newer invitation is another conversation, under another token, and the last result is
         // its.
         let [old, new] = &alpha.received("GAME_INVITATION")[..] else {
@@ -75,8 +75,8 @@ fn a_referee_killed_in_any_state_of_a_match_is_replaced() {
             let is_its = line.starts_with("REF01 could not be reached (");
             is_its && line.ends_with("); its matches are announced anew")
         };
-        let said = manager.output();
-        assert!(said.lines().any(is_lost), "{state}: {said}");
+        let output = manager.output();
+        assert!(output.lines().any(is_lost), "{state}: {output}");
     }
 }
 
@@ -91,11 +91,11 @@ ping | | could not be reached (it hung up without an answer)
  | {"error": {"code": -32601, "message": "no"}} | answered JSON-RPC error -32601 "no", so it refuses its matches"#;
 
 #[test]
-fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
+fn matches_of_a_failing_referee_are_reassigned() {
     for [method, body, why] in rows(FAULTS) {
-        let (world, mut manager) = with_manager("--players 2 --referees 2");
+        let (test, mut manager) = with_manager("--players 2 --referees 2");
         let given = AtomicBool::new(false);
-        let first = Peer::new(move |request| {
+        let first = FakeAgent::new(move |request| {
             let asked = &request["params"]["message_type"];
             let is_given = asked == "ROUND_ANNOUNCEMENT";
             let was_given = given.fetch_or(is_given, Ordering::SeqCst) || is_given;
@@ -103,34 +103,34 @@ fn the_matches_of_a_referee_that_does_not_do_its_work_go_to_another() {
             let is_its = request["method"] == method && was_given;
             match body {
                 _ if is_end || !(is_its || method.is_empty()) => {
-                    Does::Answer(json!({"status": "ok"}))
+                    FakeReply::Answer(json!({"status": "ok"}))
                 }
-                "" => Does::Close,
-                body => Does::Body(body.into()),
+                "" => FakeReply::Close,
+                body => FakeReply::Body(body.into()),
             }
         });
         register_referee(&manager.url(), "REF01", &first.url, 2);
-        let mut second = world.agent(&manager, "REF02", "");
+        let mut second = test.agent(&manager, "REF02", "");
         let (_players, _) = players(&manager.url(), NEVER);
-        manager.ends_well();
-        second.ends_well();
-        check_one_result(&world, "REF02");
-        assert_eq!(first_referee(&world), "REF01", "{why}");
-        let said = manager.output();
+        manager.wait_for_success();
+        second.wait_for_success();
+        check_one_result(&test, "REF02");
+        assert_eq!(first_referee(&test), "REF01", "{why}");
+        let output = manager.output();
         let line = format!("REF01 {why}; its matches are announced anew");
-        check_says(&said, &line);
+        check_contains(&output, &line);
     }
 }
 
 #[test]
-fn one_broken_connection_loses_no_referee() {
+fn one_reset_connection_does_not_lose_a_referee() {
     let (_world, mut manager) = with_manager("--players 2");
     let was_given = AtomicBool::new(false);
-    let referee = Peer::new(move |request| {
+    let referee = FakeAgent::new(move |request| {
         let is_given = request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
         match is_given && !was_given.swap(true, Ordering::SeqCst) {
-            true => Does::Close,
-            false => Does::Answer(json!({"status": "ok"})),
+            true => FakeReply::Close,
+            false => FakeReply::Answer(json!({"status": "ok"})),
         }
     });
     register_referee(&manager.url(), "REF01", &referee.url, 1);
@@ -139,24 +139,24 @@ fn one_broken_connection_loses_no_referee() {
         referee.received("ROUND_ANNOUNCEMENT").len() == 2
     });
     manager.kill();
-    let said = manager.output();
-    assert!(!said.contains("no referee is left"), "{said}");
+    let output = manager.output();
+    assert!(!output.contains("no referee is left"), "{output}");
 }
 
 #[test]
-fn a_player_that_is_silent_or_moves_holds_an_assignment_up_for_a_second() {
+fn silent_player_delays_an_assignment_by_a_second() {
     let (_world, manager) = with_manager("--players 2 --referees 2");
     let url = manager.url();
     let given = |request: &Value| request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
-    let refusing = Peer::new(move |request| match given(request) {
-        true => Does::Body(REFUSED.into()),
-        false => Does::Answer(json!({"status": "ok"})),
+    let refusing = FakeAgent::new(move |request| match given(request) {
+        true => FakeReply::Body(REFUSED.into()),
+        false => FakeReply::Answer(json!({"status": "ok"})),
     });
-    let silent = Peer::new(move |request| match given(request) {
-        true => Does::Silence,
-        false => Does::Answer(json!({"status": "ok"})),
+    let silent = FakeAgent::new(move |request| match given(request) {
+        true => FakeReply::Silence,
+        false => FakeReply::Answer(json!({"status": "ok"})),
     });
-    let [other, here, there] = [listener(), listener(), listener()];
+    let [other, here, there] = [idle_agent(), idle_agent(), idle_agent()];
     register_referee(&url, "REF01", &refusing.url, 1);
     register_referee(&url, "REF02", &other.url, 1);
     let token = token_of(&register_player(&url, "P01", &here.url));
@@ -188,11 +188,11 @@ fn a_player_that_is_silent_or_moves_holds_an_assignment_up_for_a_second() {
 }
 
 #[test]
-fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
+fn league_without_referees_waits_for_one() {
     const NOBODY: &str = "no referee is left";
     for back in ["REF01", "REF02"] {
-        let (world, mut manager) = with_manager("--players 2");
-        let mut first = world.agent(&manager, "REF01", "");
+        let (test, mut manager) = with_manager("--players 2");
+        let mut first = test.agent(&manager, "REF01", "");
         let ([alpha, _beta], gate) = players(&manager.url(), CHOICES);
         alpha.first("CHOOSE_PARITY_CALL");
         let nowhere = "http://127.0.0.1:1/mcp";
@@ -206,97 +206,97 @@ fn without_a_referee_the_league_waits_and_goes_on_when_one_comes() {
         let is_waiting = text_of(&status["reason"]).contains(NOBODY);
         assert!(is_waiting && status["status"] == "running", "{status}");
         gate.open();
-        let mut referee = world.agent(&manager, back, "");
+        let mut referee = test.agent(&manager, back, "");
         referee.line(&format!("is {back}"));
-        manager.ends_well();
-        referee.ends_well();
-        check_one_result(&world, back);
+        manager.wait_for_success();
+        referee.wait_for_success();
+        check_one_result(&test, back);
     }
 }
 
 #[test]
-fn a_slow_player_delays_its_own_match_only() {
-    let seconds = patience().as_secs();
+fn slow_player_delays_only_its_own_match() {
+    let seconds = time_limit().as_secs();
     let limit = format!("system timeouts.game_join_ack_timeout_sec={seconds}");
-    let world = World::new(&limit);
-    let mut manager = world.manager("--players 4");
-    let mut referee = world.agent(&manager, "REF01", "--max-concurrent-matches 2");
+    let test = TestLeague::new(&limit);
+    let mut manager = test.manager("--players 4");
+    let mut referee = test.agent(&manager, "REF01", "--max-concurrent-matches 2");
     let other_is_over = Gate::default();
     let _peers = ["P01", "P02", "P03", "P04"].map(|id| {
         let gate = other_is_over.clone();
-        let peer = Peer::new(move |request| {
+        let peer = FakeAgent::new(move |request| {
             match request["params"]["message_type"].as_str() {
                 Some("GAME_INVITATION") if id == "P01" => gate.pass(),
                 Some("GAME_OVER") => gate.open(),
                 _ => {}
             }
-            good_player(id, "odd", request)
+            valid_reply(id, "odd", request)
         });
         register_player(&manager.url(), id, &peer.url);
         peer
     });
-    manager.ends_well();
-    referee.ends_well();
-    let mut lost = world.events("Recorded");
+    manager.wait_for_success();
+    referee.wait_for_success();
+    let mut lost = test.events("Recorded");
     lost.retain(|line| line["result"]["details"]["status"] == "TECHNICAL_LOSS");
     assert_eq!(lost, [] as [Value; 0]);
 }
 
 /// The results that REF01 has kept so far.
-fn outbox(world: &World) -> Vec<Value> {
-    json_lines(&world.folder.join("data/referees/REF01/outbox.jsonl"))
+fn outbox(test: &TestLeague) -> Vec<Value> {
+    json_lines(&test.folder.join("data/referees/REF01/outbox.jsonl"))
 }
 
 /// How many of its reports REF01 knows to be recorded.
-fn acknowledged(world: &World) -> usize {
-    let log = json_lines(&world.folder.join("logs/agents/REF01.log.jsonl"));
+fn acknowledged(test: &TestLeague) -> usize {
+    let log = json_lines(&test.folder.join("logs/agents/REF01.log.jsonl"));
     let is_ack = |line: &&Value| line["message_type"] == "MATCH_RESULT_ACK";
     log.iter().filter(is_ack).count()
 }
 
 #[test]
-fn a_finished_match_is_reported_when_all_are_there_again_and_not_played_again() {
+fn finished_match_is_reported_after_restarts() {
     for dies in ["referee", "manager", "the referee's token"] {
-        let world = World::new("");
+        let test = TestLeague::new("");
         if dies == "the referee's token" {
-            world.edit("system", "security.token_ttl_hours", json!(0.0003)); // a good second
+            test.edit("system", "security.token_ttl_hours", json!(0.0003)); // a good second
         }
         let arguments = "--players 2";
-        let mut manager = world.manager(arguments);
-        let mut referee = world.agent(&manager, "REF01", "");
+        let mut manager = test.manager(arguments);
+        let mut referee = test.agent(&manager, "REF01", "");
         let ([alpha, beta], gate) = players(&manager.url(), ENDS);
         alpha.first("GAME_OVER");
-        let outcome = outbox(&world)[0]["report"]["result"].clone();
+        let outcome = outbox(&test)[0]["report"]["result"].clone();
         match dies {
             "referee" => referee.kill(),
             "manager" => manager.kill(),
             _ => {
-                let expires = &world.events("Registered")[0]["expires"];
+                let expires = &test.events("Registered")[0]["expires"];
                 wait_until("it expires", || &*now() > expires.as_str().unwrap());
             }
         }
         gate.open();
         match dies {
-            "referee" => referee = world.agent(&manager, "REF01", ""),
-            "manager" => manager.restart(&world, arguments),
+            "referee" => referee = test.agent(&manager, "REF01", ""),
+            "manager" => manager.restart(&test, arguments),
             _ => {}
         }
-        manager.ends_well();
-        referee.ends_well();
-        check_one_result(&world, "REF01");
-        assert_eq!(world.events("Recorded")[0]["result"], outcome, "{dies}");
+        manager.wait_for_success();
+        referee.wait_for_success();
+        check_one_result(&test, "REF01");
+        assert_eq!(test.events("Recorded")[0]["result"], outcome, "{dies}");
         let invited = [&alpha, &beta].map(|player| player.received("GAME_INVITATION").len());
         assert_eq!(invited, [1, 1], "{dies}");
-        assert_eq!(outbox(&world).len(), 1, "{dies}: it only grows");
+        assert_eq!(outbox(&test).len(), 1, "{dies}: it only grows");
     }
 }
 
 #[test]
-fn a_stale_outbox_never_counts() {
+fn outbox_of_another_league_is_ignored() {
     for older_card in [false, true] {
-        let (world, mut manager) = with_manager("--players 2");
+        let (test, mut manager) = with_manager("--players 2");
         let keep = |folder: &str, name: &str, value: Value| {
-            let folder = world.folder.join("data").join(folder);
+            let folder = test.folder.join("data").join(folder);
             fs::create_dir_all(&folder).unwrap();
             fs::write(folder.join(name), format!("{value}\n")).unwrap();
         };
@@ -311,18 +311,18 @@ fn a_stale_outbox_never_counts() {
             });
             keep("agents", "REF01.json", card);
         }
-        let mut referee = world.agent(&manager, "REF01", "");
+        let mut referee = test.agent(&manager, "REF01", "");
         referee.line("is REF01");
         let (_players, _) = players(&manager.url(), NEVER);
-        manager.ends_well();
-        referee.ends_well();
-        check_one_result(&world, "REF01");
-        let logs = world.logs();
+        manager.wait_for_success();
+        referee.wait_for_success();
+        check_one_result(&test, "REF01");
+        let logs = test.logs();
         let told = logs
             .iter()
             .filter(|line| line["conversation_id"] == "conv-kept");
         assert_eq!(told.count(), 0, "card: {older_card}");
-        let mut aside = files(&world.folder.join("data/referees"));
+        let mut aside = files(&test.folder.join("data/referees"));
         aside.retain(|path| path.to_string_lossy().contains("/REF01~"));
         let aside = fs::read_to_string(&aside[0]).unwrap();
         assert!(aside.contains("conv-kept"));
@@ -332,14 +332,14 @@ fn a_stale_outbox_never_counts() {
 /// A referee alone with a manager and two players who choose even; P01 waits at the gate when
 /// `held`.
 struct Alone {
-    world: World,
-    players: [Peer; 2],
+    test: TestLeague,
+    players: [FakeAgent; 2],
     gate: Gate,
-    referee: Agent,
+    referee: TestProcess,
 }
 
 impl Alone {
-    fn new(world: World, manager: &Peer, held: Held) -> Alone {
+    fn new(test: TestLeague, manager: &FakeAgent, held: Held) -> Alone {
         let gate = Gate::default();
         let players = [
             slow_player("P01", "even", &gate, held),
@@ -347,10 +347,10 @@ impl Alone {
         ];
         let url = &manager.url;
         let own = format!("--manager {url} --referee-id REF01 --max-concurrent-matches 1");
-        let referee = world.start("referee", &own);
+        let referee = test.start("referee", &own);
         referee.line("is REF01");
         Alone {
-            world,
+            test,
             players,
             gate,
             referee,
@@ -382,39 +382,39 @@ impl Alone {
 
     fn end(mut self) {
         send(&self.referee.url(), &completed(Some(TOKEN)));
-        self.referee.ends_well();
+        self.referee.wait_for_success();
     }
 }
 
 /// The matches of the messages of a type that came to a peer.
-fn matches(peer: &Peer, message_type: &str) -> Vec<String> {
+fn matches(peer: &FakeAgent, message_type: &str) -> Vec<String> {
     let messages = peer.received(message_type);
-    let id = |it: &Value| text_of(&it["match_id"]).to_string();
+    let id = |item: &Value| text_of(&item["match_id"]).to_string();
     messages.iter().map(id).collect()
 }
 
 #[test]
-fn a_match_given_to_somebody_else_is_dropped_and_a_reported_one_is_not_played_again() {
-    let manager = stand_in::manager();
-    let it = Alone::new(World::new(""), &manager, |asked| {
+fn reassigned_match_is_dropped_by_its_old_referee() {
+    let manager = fake::manager();
+    let item = Alone::new(TestLeague::new(""), &manager, |asked| {
         CHOICES(asked) && asked["match_id"] == "R1M1"
     });
-    it.announce(&[("R1M1", true), ("R1M2", true)]);
-    it.players[0].first("CHOOSE_PARITY_CALL");
-    it.announce(&[("R1M1", false), ("R1M2", true)]);
-    it.gate.open();
+    item.announce(&[("R1M1", true), ("R1M2", true)]);
+    item.players[0].first("CHOOSE_PARITY_CALL");
+    item.announce(&[("R1M1", false), ("R1M2", true)]);
+    item.gate.open();
     // One match at a time, so R1M1 is over for this referee.
-    wait_until("R1M2 is acknowledged", || acknowledged(&it.world) == 1);
-    it.announce(&[("R1M2", true), ("R1M3", true)]); // R1M2 is announced once more: it crossed the report
+    wait_until("R1M2 is acknowledged", || acknowledged(&item.test) == 1);
+    item.announce(&[("R1M2", true), ("R1M3", true)]); // R1M2 is announced once more: it crossed the report
     wait_until("all is reported", || {
         matches(&manager, "MATCH_RESULT_REPORT") == ["R1M2", "R1M2", "R1M3"]
     });
-    for player in &it.players {
+    for player in &item.players {
         assert_eq!(matches(player, "GAME_INVITATION"), ["R1M1", "R1M2", "R1M3"]);
         assert_eq!(matches(player, "GAME_OVER"), ["R1M2", "R1M3"]);
         assert_eq!(matches(player, "GAME_ERROR"), [""; 0]);
     }
-    it.end();
+    item.end();
 }
 
 /// A league error.
@@ -422,68 +422,68 @@ const REFUSED: &str = r#"{"result": {"message_type": "LEAGUE_ERROR", "error_code
     "error_description": "MATCH_ID_MISMATCH", "context": {"field": "match_id", "problem": "\u001b[2Jalready recorded"}}}"#;
 
 #[test]
-fn a_result_that_is_refused_for_good_is_told_once_and_stands_in_nobodys_way() {
-    let world = World::new("system retry_policy.base_delay_sec=0.02");
+fn refused_result_is_printed_once_and_blocks_no_other() {
+    let test = TestLeague::new("system retry_policy.base_delay_sec=0.02");
     let recorded = AtomicBool::new(false);
-    let manager = Peer::new(move |request| {
+    let manager = FakeAgent::new(move |request| {
         let match_id = request["params"]["match_id"].as_str();
         match match_id {
             Some("R1M1") => status("413 Too Large", "enough"),
-            Some("R1M2") => Does::Body(REFUSED.into()),
+            Some("R1M2") => FakeReply::Body(REFUSED.into()),
             // It is asked again until R1M4 is recorded, which it does not keep waiting.
-            Some("R1M3") if !recorded.load(Ordering::SeqCst) => Does::Close,
+            Some("R1M3") if !recorded.load(Ordering::SeqCst) => FakeReply::Close,
             _ => {
                 recorded.fetch_or(match_id == Some("R1M4"), Ordering::SeqCst);
-                stand_in::answers(request)
+                fake::answers(request)
             }
         }
     });
-    let it = Alone::new(world, &manager, NEVER);
-    it.announce(&["R1M1", "R1M2", "R1M3", "R1M4"].map(|id| (id, true)));
+    let item = Alone::new(test, &manager, NEVER);
+    item.announce(&["R1M1", "R1M2", "R1M3", "R1M4"].map(|id| (id, true)));
     wait_until("R1M3 and R1M4 are recorded", || {
-        acknowledged(&it.world) == 2
+        acknowledged(&item.test) == 2
     });
     let all = matches(&manager, "MATCH_RESULT_REPORT");
-    let times = |id: &str| all.iter().filter(|it| *it == id).count();
+    let times = |id: &str| all.iter().filter(|item| *item == id).count();
     assert_eq!(["R1M1", "R1M2", "R1M4"].map(times), [1, 1, 1], "{all:?}");
     assert_eq!(all.last().unwrap(), "R1M3");
-    it.referee.complains("R1M2: "); // the reading of its lines may be behind
-    let said = it.referee.said();
+    item.referee.wait_for_error("R1M2: "); // the reading of its lines may be behind
+    let output = item.referee.errors();
     // R1M3 did not get through: that is said too, and whom it waits for.
     let url = &manager.url;
     let why = "it could not be reached (it hung up";
     let waits = format!("results wait for the league manager at {url}: {why}");
-    let (waiting, said): (Vec<&str>, Vec<&str>) = said
+    let (waiting, output): (Vec<&str>, Vec<&str>) = output
         .split_inclusive('\n')
         .partition(|line| line.starts_with(&waits));
-    assert!(!waiting.is_empty(), "{said:?}");
+    assert!(!waiting.is_empty(), "{output:?}");
     let (refused, escape) = ("the league manager refuses the result for good", '\u{fffd}');
     let expected = format!(
         "R1M1: {refused}: answered HTTP 413 \"enough\"\nR1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: {escape}[2Jalready recorded\n"
     );
-    assert_eq!(said.concat(), expected);
-    it.end();
+    assert_eq!(output.concat(), expected);
+    item.end();
 }
 
 #[test]
-fn players_are_told_the_result_that_the_manager_has_recorded_instead() {
+fn players_receive_the_recorded_result() {
     let recorded = json!({
         "winner": "P02", "score": {"P01": 0, "P02": 3},
         "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "status": "TECHNICAL_LOSS"},
     });
     let context = json!({"field": "match_id", "problem": "recorded", "recorded_result": recorded});
-    let manager = Peer::new(move |request| {
+    let manager = FakeAgent::new(move |request| {
         if request["params"]["message_type"] != "MATCH_RESULT_REPORT" {
-            return stand_in::answers(request);
+            return fake::answers(request);
         }
         let body = json!({
             "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context,
         });
-        Does::Answer(message("LEAGUE_ERROR", "league_manager", body))
+        FakeReply::Answer(message("LEAGUE_ERROR", "league_manager", body))
     });
-    let it = Alone::new(World::new(""), &manager, NEVER);
-    it.announce(&[("R1M1", true)]);
-    for player in &it.players {
+    let item = Alone::new(TestLeague::new(""), &manager, NEVER);
+    item.announce(&[("R1M1", true)]);
+    for player in &item.players {
         wait_until("both results are told", || {
             player.received("GAME_OVER").len() == 2
         });
@@ -496,17 +496,17 @@ fn players_are_told_the_result_that_the_manager_has_recorded_instead() {
         assert_eq!(last["status"], "TECHNICAL_LOSS");
         assert_eq!(last["drawn_number"], Value::Null);
     }
-    it.end();
+    item.end();
 }
 
 #[test]
-fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
-    let manager = stand_in::manager();
-    let it = Alone::new(World::new(""), &manager, CHOICES);
-    let own = it.referee.url();
+fn referee_obeys_only_its_manager() {
+    let manager = fake::manager();
+    let item = Alone::new(TestLeague::new(""), &manager, CHOICES);
+    let own = item.referee.url();
     let altered = TOKEN.replace('f', "e");
     for (token, code) in [(None, "E011"), (Some(&*altered), "E012")] {
-        let mut announced = it.round(&[("R1M1", true)]);
+        let mut announced = item.round(&[("R1M1", true)]);
         announced["auth_token"] = json!(token);
         let start = json!({"auth_token": token, "league_id": LEAGUE, "round_id": 1, "match": announced["matches"][0]});
         let start = ask(&own, "start_match", start);
@@ -514,20 +514,20 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
             assert_eq!(answer["error_code"], code, "{token:?}: {answer}");
         }
     }
-    let one = it.round(&[("R1M1", true)])["matches"][0].take();
+    let one = item.round(&[("R1M1", true)])["matches"][0].take();
     let foreign = json!({"auth_token": TOKEN, "league_id": "other", "round_id": 1, "match": one});
     let answer = ask(&own, "start_match", foreign);
     assert_eq!(answer["context"]["field"], "league_id", "{answer}");
     let state = || ask(&own, "get_match_state", json!({"match_id": "R1M1"}));
     let early = state();
     assert_eq!(early["error_code"], "E015", "no stranger's match was taken");
-    it.announce(&[("R1M1", true)]);
-    it.players[0].first("CHOOSE_PARITY_CALL");
+    item.announce(&[("R1M1", true)]);
+    item.players[0].first("CHOOSE_PARITY_CALL");
     wait_until("P02 has answered", || {
         let answered = |line: &Value| {
             line["message_type"] == "CHOOSE_PARITY_RESPONSE" && line["peer"] == "P02"
         };
-        it.world.logs().iter().any(answered)
+        item.test.logs().iter().any(answered)
     });
     let during = state();
     assert_eq!(
@@ -536,12 +536,12 @@ fn a_referee_obeys_its_manager_alone_and_shows_no_choice_before_the_draw() {
     );
     let text = during.to_string();
     assert!(!text.contains("even") && !text.contains("tok-"), "{text}");
-    it.gate.open();
+    item.gate.open();
     manager.first("MATCH_RESULT_REPORT");
     let after = state();
     assert_eq!(
         [&after["state"], &after["result"]["choices"]["P02"]],
         ["FINISHED", "even"]
     );
-    it.end();
+    item.end();
 }

@@ -11,24 +11,24 @@ use std::{fs, process::Command};
 /// Whoever it is, it dies and is started again each time that the journal has grown: a manager till
 /// the very end, an agent till the last result.
 #[test]
-fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
+fn killed_programs_lose_no_results() {
     let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04", "P05", "P06"];
     let mixed = "REF01 manager P01 REF02";
     for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
-        let world = World::new("");
+        let test = TestLeague::new("");
         let arguments = "--players 6 --referees 2";
-        let mut manager = world.manager(arguments);
-        let mut agents = ids.map(|id| world.agent(&manager, id, ""));
+        let mut manager = test.manager(arguments);
+        let mut agents = ids.map(|id| test.agent(&manager, id, ""));
         let is_manager_alone = victims == "manager";
         let is_over = || {
-            let is_played = world.count("Recorded") == 15;
-            world.count("Closed") == 1 || is_played && !is_manager_alone
+            let is_played = test.count("Recorded") == 15;
+            test.count("Closed") == 1 || is_played && !is_manager_alone
         };
         let mut deaths = 0;
         for victim in victims.split(' ').cycle() {
-            let seen = world.journal().len();
+            let seen = test.journal().len();
             wait_until("something happens", || {
-                world.journal().len() > seen || is_over()
+                test.journal().len() > seen || is_over()
             });
             if is_over() {
                 break;
@@ -37,83 +37,83 @@ fn whoever_is_killed_again_and_again_nothing_is_lost_or_doubled() {
                 Some(n) => {
                     agents[n].kill();
                     let port = format!("--port {}", agents[n].port());
-                    agents[n] = world.agent(&manager, victim, &port);
+                    agents[n] = test.agent(&manager, victim, &port);
                 }
                 None => {
                     manager.kill();
-                    if world.count("Closed") == 1 {
+                    if test.count("Closed") == 1 {
                         break; // it had just come to its end
                     }
-                    manager.restart(&world, arguments);
+                    manager.restart(&test, arguments);
                 }
             }
             deaths += 1;
         }
         let end = manager.wait();
         let is_well = end.success() || end.code().is_none();
-        assert!(is_well, "{victims}: {}", manager.said());
+        assert!(is_well, "{victims}: {}", manager.errors());
         assert!(deaths > 2, "{victims} died only {deaths} times");
-        world.check_played(6);
+        test.check_played(6);
         if is_manager_alone {
-            agents.iter_mut().for_each(Agent::ends_well); // everybody was told
+            agents.iter_mut().for_each(TestProcess::wait_for_success); // everybody was told
         }
     }
 }
 
 #[test]
-fn a_round_that_has_referees_has_no_second_lead_time_after_a_restart() {
-    let world = World::new("");
+fn round_with_referees_has_no_second_lead_after_a_restart() {
+    let test = TestLeague::new("");
     let arguments = "--players 2 --lead-sec 60";
-    let mut manager = world.manager(arguments);
-    let mut agents = ["REF01", "P01", "P02"].map(|id| world.agent(&manager, id, ""));
-    wait_until("it is assigned", || world.count("Assigned") == 1);
+    let mut manager = test.manager(arguments);
+    let mut agents = ["REF01", "P01", "P02"].map(|id| test.agent(&manager, id, ""));
+    wait_until("it is assigned", || test.count("Assigned") == 1);
     manager.kill();
-    manager.restart(&world, arguments);
-    manager.ends_well();
-    agents.iter_mut().for_each(Agent::ends_well);
-    world.check_played(2);
+    manager.restart(&test, arguments);
+    manager.wait_for_success();
+    agents.iter_mut().for_each(TestProcess::wait_for_success);
+    test.check_played(2);
 }
 
 /// Every file below the data folder but those that only serve as locks, and what is in it.
-fn contents(world: &World) -> Vec<(PathBuf, Vec<u8>)> {
-    let mut all = files(&world.folder.join("data"));
-    all.retain(|path| path.extension().is_none_or(|it| it != "lock"));
+fn contents(test: &TestLeague) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut all = files(&test.folder.join("data"));
+    all.retain(|path| path.extension().is_none_or(|item| item != "lock"));
     all.sort();
     let read = |path: PathBuf| (path.clone(), fs::read(path).unwrap());
     all.into_iter().map(read).collect()
 }
 
 #[test]
-fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
-    let (world, other) = (World::new(""), World::new(""));
-    let (mut manager, second) = (world.serve(""), other.serve(""));
-    let mut player = world.agent(&manager, "P01", "");
+fn refused_start_prints_one_line_and_changes_nothing() {
+    let (test, other) = (TestLeague::new(""), TestLeague::new(""));
+    let (mut manager, second) = (test.serve(""), other.serve(""));
+    let mut player = test.agent(&manager, "P01", "");
     player.line("is P01 in");
-    world.data("leagues/league_2025_even_odd/rounds.json");
+    test.data("leagues/league_2025_even_odd/rounds.json");
     wait_until("all is written that a lobby has", || {
-        world.league_file("manager.url").exists()
+        test.league_file("manager.url").exists()
     });
-    let path = world.league_file("journal.jsonl");
+    let path = test.league_file("journal.jsonl");
     let refused = |program: &str, arguments: &str, words: &str| {
-        let before = contents(&world);
+        let before = contents(&test);
         let arguments = format!("{arguments} --port 0");
-        let output = world.command(program, &arguments).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
+        let output = test.command(program, &arguments).output().unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
         assert_eq!(
-            (said.lines().count(), output.status.code()),
+            (error.lines().count(), output.status.code()),
             (1, Some(1)),
-            "{said}"
+            "{error}"
         );
-        check_says(&said, words);
+        check_contains(&error, words);
         let cure = ["--data DIR", "--fresh"]
             .iter()
-            .any(|cure| said.contains(cure));
-        assert!(cure && contents(&world) == before, "{said}");
+            .any(|cure| error.contains(cure));
+        assert!(cure && contents(&test) == before, "{error}");
     };
     let running = "journal.jsonl: another program is running on it";
     refused("league_manager", "", running);
     refused("league_manager", "--fresh", running);
-    let as_p01 = |manager: &Agent, words: &str| {
+    let as_p01 = |manager: &TestProcess, words: &str| {
         let arguments = format!("--player-id P01 --manager {}", manager.url());
         refused("player", &arguments, words);
     };
@@ -132,30 +132,30 @@ fn whoever_must_not_start_says_why_in_one_line_and_changes_nothing() {
 }
 
 #[test]
-fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
+fn two_local_leagues_in_one_folder_do_not_disturb_each_other() {
     let ids = ["league_2025_even_odd", "thursday"];
     for _ in 0..3 {
-        let world = World::new("");
-        let leagues = world.folder.join("config/leagues");
+        let test = TestLeague::new("");
+        let leagues = test.folder.join("config/leagues");
         let file = leagues.join(format!("{}.json", ids[0]));
         fs::copy(file, leagues.join("thursday.json")).unwrap();
-        world.edit("leagues/thursday.json", "league_id", json!("thursday"));
+        test.edit("leagues/thursday.json", "league_id", json!("thursday"));
         let mut both = ids.map(|id| {
             let arguments = format!("local --players 6 --league-id {id}");
-            world.start_unheard("league_manager", &arguments)
+            test.spawn("league_manager", &arguments)
         });
         let mut played = 0;
         for (id, league) in ids.iter().zip(&mut both) {
             let is_well = league.wait().success();
             played += u32::from(is_well);
-            let folder = world.folder.join("data/leagues").join(id);
+            let folder = test.folder.join("data/leagues").join(id);
             if !is_well {
-                league.complains("--data");
-                assert_eq!(league.said().lines().count(), 1, "{}", league.said());
+                league.wait_for_error("--data");
+                assert_eq!(league.errors().lines().count(), 1, "{}", league.errors());
                 assert!(!folder.exists(), "{:?}", files(&folder));
                 continue;
             }
-            check_says(&league.output(), "Champion: ");
+            check_contains(&league.output(), "Champion: ");
             let mut lines = json_lines(&folder.join("journal.jsonl"));
             lines.retain(|line| line["result"]["details"]["drawn_number"].is_number());
             assert_eq!(lines.len(), 15, "all were played");
@@ -165,39 +165,39 @@ fn of_two_local_leagues_in_one_folder_both_work_or_one_is_refused() {
 }
 
 #[test]
-fn a_local_league_goes_on_at_another_port_or_is_given_up_and_its_agents_follow() {
+fn local_league_resumes_at_another_port() {
     for fresh in ["", "--fresh"] {
-        let (world, mut league) = with_manager("local --lead-sec 60");
-        world.starts();
-        wait_until("all have their cards", || cards(&world).len() == 6);
+        let (test, mut league) = with_manager("local --lead-sec 60");
+        test.starts();
+        wait_until("all have their cards", || cards(&test).len() == 6);
         let port = league.port();
         league.kill(); // its children are still ending when it is started again
         let _taken = TcpListener::bind(format!("127.0.0.1:{port}"));
-        let mut again = world.manager(&format!("local --lead-sec 0 {fresh}"));
+        let mut again = test.manager(&format!("local --lead-sec 0 {fresh}"));
         assert_ne!(again.port(), port);
-        again.ends_well();
-        world.check_played(4);
-        wait_until("all processes end", || processes(&world).is_empty());
+        again.wait_for_success();
+        test.check_played(4);
+        wait_until("all processes end", || processes(&test).is_empty());
     }
 }
 
 /// The cards of the agents.
-fn cards(world: &World) -> Vec<PathBuf> {
-    let mut all = files(&world.folder.join("data/agents"));
-    all.retain(|path| path.extension().is_some_and(|it| it == "json"));
+fn cards(test: &TestLeague) -> Vec<PathBuf> {
+    let mut all = files(&test.folder.join("data/agents"));
+    all.retain(|path| path.extension().is_some_and(|item| item == "json"));
     all
 }
 
 #[test]
-fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
-    let (world, mut manager) = with_manager("serve --players 2 --stay");
+fn agent_that_returns_after_the_end_is_told_the_end() {
+    let (test, mut manager) = with_manager("serve --players 2 --stay");
     let ids = ["REF01", "P01", "P02"];
-    let mut agents = ids.map(|id| world.agent(&manager, id, ""));
+    let mut agents = ids.map(|id| test.agent(&manager, id, ""));
     manager.line("still serving");
-    agents.iter_mut().for_each(Agent::ends_well);
+    agents.iter_mut().for_each(TestProcess::wait_for_success);
     for id in ids {
-        let mut again = world.agent(&manager, id, "");
-        again.ends_well();
+        let mut again = test.agent(&manager, id, "");
+        again.wait_for_success();
         let output = again.output();
         assert!(output.starts_with("listening on "), "{output}");
         let words = ["Champion: ", "the league is over"][usize::from(id == "REF01")];
@@ -205,27 +205,27 @@ fn whoever_comes_back_after_the_end_is_told_or_says_whom_it_waits_for() {
         assert!(last.starts_with(words), "{output}");
     }
     manager.kill();
-    for agent in ids.map(|id| world.agent(&manager, id, "")) {
-        agent.complains(&format!(
+    for agent in ids.map(|id| test.agent(&manager, id, "")) {
+        agent.wait_for_error(&format!(
             "waiting for the league manager at {}",
             manager.url()
         ));
     }
 }
 
-fn signal(name: &str, agent: &Agent) {
+fn signal(name: &str, agent: &TestProcess) {
     let id = agent.child.id().to_string();
     let status = Command::new("kill").args([name, &id]).status();
     assert!(status.unwrap().success());
 }
 
 #[test]
-fn what_a_full_disk_does_not_take_is_not_acknowledged() {
-    let world = World::new("");
+fn full_disk_acknowledges_nothing() {
+    let test = TestLeague::new("");
     let arguments = "--players 2";
-    let path = world.league_file("journal.jsonl");
-    let agents = [listener(), listener(), listener()];
-    let register = |manager: &Agent| {
+    let path = test.league_file("journal.jsonl");
+    let agents = [idle_agent(), idle_agent(), idle_agent()];
+    let register = |manager: &TestProcess| {
         let url = manager.url();
         let referee = register_referee(&url, "REF01", &agents[0].url, 1);
         let first = register_player(&url, "P01", &agents[1].url);
@@ -238,17 +238,17 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
         assert!(why.contains("journal.jsonl cannot be written"), "{answer}");
     };
     let on_a_full_disk =
-        |kib: usize| world.start_limited(&format!("ulimit -f {kib}"), "league_manager", arguments);
+        |kib: usize| test.start_limited(&format!("ulimit -f {kib}"), "league_manager", arguments);
     let manager = on_a_full_disk(1);
     let answers = register(&manager);
     broken(&answers[2]);
-    let accepted = answers.iter().filter(|it| it["status"] == "ACCEPTED");
-    let kept = world.count("Registered");
+    let accepted = answers.iter().filter(|item| item["status"] == "ACCEPTED");
+    let kept = test.count("Registered");
     assert_eq!(kept, accepted.count(), "what was answered is what is kept");
     assert!(fs::read_to_string(&path).unwrap().ends_with('\n'));
     drop(manager);
 
-    let manager = world.manager("");
+    let manager = test.manager("");
     let token = token_of(&register(&manager)[0]);
     drop(manager);
     let mut manager = on_a_full_disk(fs::read(&path).unwrap().len() / 1024);
@@ -262,38 +262,41 @@ fn what_a_full_disk_does_not_take_is_not_acknowledged() {
     for _ in 0..5 {
         assert_eq!(send(&manager.url(), &again)["status"], "ACCEPTED"); // the manager tries again
     }
-    assert!(seen::get(&manager.url(), "/health").2.contains("waiting"));
-    assert_eq!(world.count("Started"), 0, "it starts when there is room");
+    assert!(pages::get(&manager.url(), "/health").2.contains("waiting"));
+    assert_eq!(test.count("Started"), 0, "it starts when there is room");
     manager.kill();
-    let said = manager.output();
-    assert_eq!(said.matches("cannot be written").count(), 1, "{said}");
+    let output = manager.output();
+    assert_eq!(output.matches("cannot be written").count(), 1, "{output}");
 
-    let manager = world.manager(arguments);
-    wait_until("it is assigned", || world.count("Assigned") == 1);
+    let manager = test.manager(arguments);
+    wait_until("it is assigned", || test.count("Assigned") == 1);
     drop(manager);
     let before = fs::read(&path).unwrap();
     let report = report("referee:REF01", Some(&token), "R1M1", ["P01", "P02"]);
     let manager = on_a_full_disk(before.len() / 1024);
     broken(&send(&manager.url(), &report));
     assert_eq!(fs::read(&path).unwrap(), before);
-    assert_eq!(world.table()[0]["played"], 0);
+    assert_eq!(test.table()[0]["played"], 0);
     drop(manager);
 
-    let mut manager = world.manager(arguments);
+    let mut manager = test.manager(arguments);
     assert_eq!(send(&manager.url(), &report)["status"], "recorded");
-    manager.ends_well();
-    world.check_played(2);
+    manager.wait_for_success();
+    test.check_played(2);
 }
 
 #[test]
-fn the_words_start_and_status_say_how_it_is() {
-    let (world, manager) = with_manager("serve");
+fn start_and_status_describe_the_league() {
+    let (test, manager) = with_manager("serve");
     let url = manager.url();
-    let agents = [listener(), listener(), listener()];
+    let agents = [idle_agent(), idle_agent(), idle_agent()];
     let says = |command: &str, code: i32, words: &str| {
-        let (came, said) = world.word(&format!("{command} --manager {url}"));
-        assert_eq!(came, Some(code), "{command}: {said}");
-        assert!(said.contains(words), "{command}: no {words:?} in {said}");
+        let (came, output) = test.run_tool(&format!("{command} --manager {url}"));
+        assert_eq!(came, Some(code), "{command}: {output}");
+        assert!(
+            output.contains(words),
+            "{command}: no {words:?} in {output}"
+        );
     };
     let none = "0 of at least 2 players and 0 of at least 1 referee have registered";
     says("status", 0, none);
@@ -304,13 +307,13 @@ fn the_words_start_and_status_say_how_it_is() {
     says("start", 1, one);
     register_player(&url, "P02", &agents[2].url);
     assert_eq!(
-        world.count("Started"),
+        test.count("Started"),
         0,
         "an early START_LEAGUE is not remembered"
     );
     says("start", 0, "the league is running");
     says("start", 0, "the league is running");
-    assert_eq!(world.count("Started"), 1);
+    assert_eq!(test.count("Started"), 1);
     says(
         "status",
         0,
@@ -324,9 +327,9 @@ fn the_words_start_and_status_say_how_it_is() {
 }
 
 #[test]
-fn whoever_registers_before_its_server_is_up_is_asked_again() {
+fn agent_registered_before_it_listens_is_called_again() {
     let (_world, manager) = with_manager("--players 2");
-    let slow = Peer::new(|_| Does::Close);
+    let slow = FakeAgent::new(|_| FakeReply::Close);
     register_player(&manager.url(), "P01", &slow.url);
     wait_until("it is asked again", || {
         slow.requests.lock().unwrap().len() >= 2
@@ -334,22 +337,22 @@ fn whoever_registers_before_its_server_is_up_is_asked_again() {
 }
 
 #[test]
-fn secrets_are_for_their_owner_alone() {
-    let world = World::new("");
-    let mut league = world.start("league_manager", "local --players 2 --referees 1 --stay");
+fn files_with_secrets_are_readable_by_their_owner_only() {
+    let test = TestLeague::new("");
+    let mut league = test.start("league_manager", "local --players 2 --referees 1 --stay");
     league.line("still serving");
-    let operator = fs::read_to_string(world.league_file("operator.token")).unwrap();
-    let mut secret = cards(&world);
+    let operator = fs::read_to_string(test.league_file("operator.token")).unwrap();
+    let mut secret = cards(&test);
     assert_eq!(secret.len(), 3);
-    secret.extend(["operator.token", "journal.jsonl"].map(|name| world.league_file(name)));
+    secret.extend(["operator.token", "journal.jsonl"].map(|name| test.league_file(name)));
     for path in secret {
         let mode = fs::metadata(&path).unwrap().permissions().mode();
         assert_eq!(mode & 0o777, 0o600, "{}", path.display());
     }
     league.kill();
-    let shown = league.output() + &league.said() + &json!(world.logs()).to_string();
+    let shown = league.output() + &league.errors() + &json!(test.logs()).to_string();
     let mut secrets = vec![json!(operator.trim())];
-    for path in cards(&world) {
+    for path in cards(&test) {
         let mut card: Value = serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
         secrets.extend(["token", "registration_key"].map(|key| card[key].take()));
     }
@@ -361,46 +364,46 @@ fn secrets_are_for_their_owner_alone() {
 }
 
 #[test]
-fn however_the_launcher_ends_no_process_is_left() {
-    let terminate: fn(&mut Agent) = |launcher| signal("-TERM", launcher); // -INT is ignored in some shells
+fn ended_local_league_leaves_no_process() {
+    let terminate: fn(&mut TestProcess) = |launcher| signal("-TERM", launcher); // -INT is ignored in some shells
     let ends = [
-        ("kill -9", Agent::kill as fn(&mut Agent)),
-        ("closed input", Agent::close_stdin),
+        ("kill -9", TestProcess::kill as fn(&mut TestProcess)),
+        ("closed input", TestProcess::close_stdin),
         ("kill", terminate),
     ];
     for (end, act) in ends {
-        let (world, mut launcher) = with_manager("local --lead-sec 60");
-        world.starts();
-        assert_eq!(processes(&world).len(), 7, "{end}");
+        let (test, mut launcher) = with_manager("local --lead-sec 60");
+        test.starts();
+        assert_eq!(processes(&test).len(), 7, "{end}");
         act(&mut launcher);
         wait_until(&format!("all processes end after {end}"), || {
-            processes(&world).is_empty()
+            processes(&test).is_empty()
         });
     }
 }
 
 #[test]
-fn the_referees_of_a_class_come_back_where_they_were() {
-    let world = World::new("");
+fn referees_of_a_class_return_to_their_ports() {
+    let test = TestLeague::new("");
     let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr();
     let port = free.unwrap().port().to_string();
     let class = format!("class --host 127.0.0.1 --port {port}");
-    let mut manager = world.manager(&class);
-    let all_answer = |manager: &Agent| {
+    let mut manager = test.manager(&class);
+    let all_answer = |manager: &TestProcess| {
         let (_, page) = manager.page("/league.json");
         page.matches(r#""reachable":true"#).count() == 4
     };
     wait_until("four referees answer", || all_answer(&manager));
     manager.kill();
-    let again = world.manager(&class);
+    let again = test.manager(&class);
     wait_until("they answer again", || all_answer(&again));
-    let seen = world.count("Registered");
+    let seen = test.count("Registered");
     assert_eq!(seen, 4, "nobody had to say a new place");
 }
 
 /// The processes whose command line names the folder of this world.
-fn processes(world: &World) -> Vec<String> {
-    let folder = world.folder.to_string_lossy().into_owned() + "/";
+fn processes(test: &TestLeague) -> Vec<String> {
+    let folder = test.folder.to_string_lossy().into_owned() + "/";
     let all = fs::read_dir("/proc").unwrap().flatten();
     let commands = all.filter_map(|entry| fs::read(entry.path().join("cmdline")).ok());
     let commands = commands.map(|bytes| String::from_utf8_lossy(&bytes).into_owned());

@@ -7,13 +7,13 @@ use league::net::call_error::CallError;
 use league::program::config::{RetryPolicy, Seconds};
 use league::protocol::{ErrorCode, ProtocolError};
 
-use super::support::paper::{rules, scoring, told_by};
-use super::support::{golden, script};
+use super::support::offline::{league_with, rules, scoring};
+use super::support::{golden, offline_league};
 use std::collections::{BTreeMap, BTreeSet};
 use std::{cell::RefCell, time::Duration};
 
 #[test]
-fn every_pair_meets_once_a_cycle_with_fair_byes_and_balanced_roles() {
+fn schedule_has_every_pair_once_with_balanced_roles() {
     for (n, cycles) in (2..=12).flat_map(|n| (1..=3).map(move |cycles| (n, cycles))) {
         let row = format!("{n} players, {cycles} cycles");
         let players: Vec<String> = (1..=n).map(|n| format!("P{n:02}")).collect();
@@ -71,13 +71,13 @@ fn table(row: &str) -> String {
     let ties = ties.split(',').filter(|word| *word != "-");
     let scoring = Scoring {
         tiebreakers: ties
-            .map(|it| serde_json::from_value(it.into()).unwrap())
+            .map(|item| serde_json::from_value(item.into()).unwrap())
             .collect(),
         ..scoring(points.try_into().unwrap())
     };
     let mut rules = rules();
     rules.league.scoring = scoring;
-    script::table(&told_by(rules, script))
+    offline_league::table(&league_with(rules, script))
 }
 
 /// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the

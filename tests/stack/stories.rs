@@ -2,10 +2,10 @@
 //! and what is told of them, and what the operator may do; and laws that hold in all of many
 //! leagues.
 
-use super::support::paper::{
+use super::support::offline::{
     caller, enter, happen, meta, play_round, referees, rules, seeded, started,
 };
-use super::support::script;
+use super::support::offline_league;
 use league::manager::league::League;
 use league::protocol::{AgentKind, AgentMeta};
 use serde_json::{Value, json};
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 #[test]
 fn league_golden() {
     for folder in ["registration", "results", "control"] {
-        script::play(folder);
+        offline_league::play(folder);
     }
 }
 
 #[test]
-fn no_notice_is_longer_than_agents_read() {
+fn longest_notifications_fit_the_limit() {
     const MOST: usize = 256 << 10;
     let mut league = League::new(rules());
     let place = |n: usize| format!("http://localhost:{:04}/", 9000 + n) + &r#"\""#.repeat(89); // escaped in JSON
@@ -48,14 +48,14 @@ fn no_notice_is_longer_than_agents_read() {
 }
 
 #[test]
-fn matches_are_spread_over_the_referees_by_what_they_can_carry() {
+fn matches_are_assigned_by_capacity() {
     for (players, n) in [2, 3, 4, 5, 7, 8]
         .iter()
         .flat_map(|players| (1..64).map(move |n| (*players, n)))
     {
         // One to three referees that carry one, two or five matches each.
-        let carries = [n % 4, n / 4 % 4, n / 16].map(|it| [0, 1, 2, 5][it]);
-        let carries: Vec<u32> = carries.into_iter().filter(|it| *it > 0).collect();
+        let carries = [n % 4, n / 4 % 4, n / 16].map(|item| [0, 1, 2, 5][item]);
+        let carries: Vec<u32> = carries.into_iter().filter(|item| *item > 0).collect();
         let mut league = started(players, &carries);
         for round in 1..=league.rounds() {
             play_round(&mut league, round, |game| seeded(7, game));

@@ -1,29 +1,29 @@
-//! Agents as real processes on free ports in a temporary folder, and scripted peers that misbehave.
+//! Support of the tests: programs as real processes on free ports in a temporary folder, and fake
+//! agents whose replies a test decides.
 //!
-//! A test starts here: `World::new(edits)` makes the folder with a configuration whose limits are
-//! short where silence is expected; `world.manager(&[…])` and friends start programs (`world.rs`);
-//! `Peer::new(script)` is an agent whose every answer the test decides (`peer.rs`); `send` and
-//! `call` say something to one of them (`talk.rs`). Nothing sleeps for luck: `until` waits for a
-//! fact, and only a test that fails waits to the end of its patience.
+//! A test starts here: `TestLeague::new(edits)` makes a folder with a configuration whose limits are
+//! short; its methods start programs (`test_league.rs`). `FakeAgent::new(script)` is an agent that
+//! answers with a script (`fake_agent.rs`). `send` and `call` send a request (`calls.rs`). No test
+//! sleeps: `until` waits for a fact, and only a failing test waits for the whole time limit.
 #![allow(
     dead_code,
     unused_imports,
     reason = "every test file uses its own part"
 )]
 
+pub mod calls;
+pub mod fake;
+pub mod fake_agent;
 mod files;
 pub mod golden;
-pub mod paper;
-pub mod peer;
-pub mod script;
-pub mod seen;
-pub mod stand_in;
-pub mod talk;
-pub mod world;
+pub mod offline;
+pub mod offline_league;
+pub mod pages;
+pub mod test_league;
 
-pub use peer::*;
-pub use talk::*;
-pub use world::*;
+pub use calls::*;
+pub use fake_agent::*;
+pub use test_league::*;
 
 use serde::de::DeserializeOwned;
 pub use serde_json::{Value, json};
@@ -35,13 +35,13 @@ use std::time::{Duration, Instant};
 use std::{env, thread};
 
 /// How long a fact may take to come true, unless the environment says more.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
 /// How long a fact may take to come true: LEAGUE_TEST_PATIENCE in seconds, or `PATIENCE`.
-pub fn patience() -> Duration {
+pub fn time_limit() -> Duration {
     let longer = env::var("LEAGUE_TEST_PATIENCE").ok();
     let seconds = longer.and_then(|seconds| seconds.parse().ok());
-    seconds.map_or(PATIENCE, Duration::from_secs)
+    seconds.map_or(TIME_LIMIT, Duration::from_secs)
 }
 
 /// Fails the test saying what did not happen, and how more patience is had.
@@ -57,7 +57,7 @@ fn give_up(what: &str, waited: Duration) -> ! {
 
 /// Waits until `fact` gives something, or fails the test saying what did not happen.
 pub fn until<T>(what: &str, fact: impl FnMut() -> Option<T>) -> T {
-    until_within(patience().as_secs(), what, fact)
+    until_within(time_limit().as_secs(), what, fact)
 }
 
 /// The same, for at most so many seconds.
@@ -101,7 +101,7 @@ pub fn json_of<T: DeserializeOwned>(text: &str) -> T {
 }
 
 /// A text has these words.
-pub fn check_says(text: &str, words: &str) {
+pub fn check_contains(text: &str, words: &str) {
     assert!(text.contains(words), "no {words} in {text}");
 }
 
@@ -112,7 +112,7 @@ pub fn text_of(value: &Value) -> &str {
 }
 
 /// Says what is left out, and why. What `eprintln!` says in a test that passes is not shown.
-pub fn left_out(why: &str) {
+pub fn print_left_out(why: &str) {
     let _ = writeln!(stderr(), "\nleft out: {why}");
 }
 
@@ -120,9 +120,9 @@ pub fn left_out(why: &str) {
 pub fn has_python() -> bool {
     static HAS_IT: LazyLock<bool> = LazyLock::new(|| {
         let version = Command::new("python3").arg("--version").output();
-        let has_it = version.is_ok_and(|it| it.status.success());
+        let has_it = version.is_ok_and(|item| item.status.success());
         if !has_it {
-            left_out("the tests that need python3, which is not there");
+            print_left_out("the tests that need python3, which is not there");
         }
         has_it
     });
@@ -136,7 +136,7 @@ pub fn own_address() -> Option<IpAddr> {
     socket.connect("192.0.2.1:9").ok()?; // nothing is sent
     let own = socket.local_addr().ok()?.ip();
     if own.is_loopback() {
-        left_out("a call from elsewhere: this machine has no address beside its loopback");
+        print_left_out("a call from elsewhere: this machine has no address beside its loopback");
         return None;
     }
     Some(own)

@@ -86,18 +86,24 @@ fn nested(path: &str, body: &Value) -> Option<Value> {
 
 /// Starts an agent, and returns its URL. It answers unknown requests with HTTP 400.
 fn start_agent(dialect: Dialect) -> String {
-    let peer = Peer::with_paths(move |path, body| match dialect(path, body) {
-        Some(answer) => Does::Body(answer.to_string()),
-        None => stand_in::status("400 What?", "null"),
+    let peer = FakeAgent::with_paths(move |path, body| match dialect(path, body) {
+        Some(answer) => FakeReply::Body(answer.to_string()),
+        None => fake::status("400 What?", "null"),
     });
     peer.url.replace("/mcp", "/")
 }
 
 /// Starts an agent with its adapter.
-fn start_adapter(world: &World, manager: &str, dialect: Dialect, rules: &str, id: &str) -> Agent {
+fn start_adapter(
+    test: &TestLeague,
+    manager: &str,
+    dialect: Dialect,
+    rules: &str,
+    id: &str,
+) -> TestProcess {
     let url = start_agent(dialect);
     let options = format!("--agent {url} --player-id {id} {rules}");
-    world.python(SCRIPT, manager, &options)
+    test.python(SCRIPT, manager, &options)
 }
 
 #[test]
@@ -105,22 +111,22 @@ fn agents_with_five_dialects_play_all_matches() {
     if !has_python() {
         return;
     }
-    let (world, mut manager) = with_manager("serve --players 5 --referees 1");
+    let (test, mut manager) = with_manager("serve --players 5 --referees 1");
     let ids = ["P01", "P02", "P03", "P04", "P05"];
     let mut agents = Vec::new();
     for ((rules, dialect, choice), id) in DIALECTS.into_iter().zip(ids) {
-        let adapter = start_adapter(&world, &manager.url(), dialect, rules, id);
+        let adapter = start_adapter(&test, &manager.url(), dialect, rules, id);
         agents.push((id, adapter, choice));
     }
-    let _referee = world.agent(&manager, "REF01", "");
-    manager.ends_well();
-    world.check_played(DIALECTS.len());
-    for recorded in world.events("Recorded") {
+    let _referee = test.agent(&manager, "REF01", "");
+    manager.wait_for_success();
+    test.check_played(DIALECTS.len());
+    for recorded in test.events("Recorded") {
         let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");
         for (id, adapter, choice) in &agents {
             let is_right = choices.get(id).is_none_or(|recorded| recorded == choice);
-            assert!(is_right, "{id}: {recorded}; {}", adapter.said());
+            assert!(is_right, "{id}: {recorded}; {}", adapter.errors());
         }
     }
 }
@@ -130,14 +136,14 @@ fn adapter_without_a_rule_for_the_choice_names_the_options() {
     if !has_python() {
         return;
     }
-    let (world, manager) = (World::new(""), stand_in::manager());
+    let (test, manager) = (TestLeague::new(""), fake::manager());
     // There is no rule for the field of the choice.
     let rules = "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
         --value message_type:CHOOSE_PARITY_CALL=choose";
-    let player = start_adapter(&world, &manager.url, own_words, rules, "P01");
+    let player = start_adapter(&test, &manager.url, own_words, rules, "P01");
     player.line("is P01");
-    stand_in::converse(&player.url(), "true invites R1M1: joins");
-    let choice = send(&player.url(), &stand_in::spoken("true asks R1M1"));
+    fake::converse(&player.url(), "true invites R1M1: joins");
+    let choice = send(&player.url(), &fake::message_of_line("true asks R1M1"));
     assert_eq!(choice["parity_choice"], Value::Null, "{choice}");
-    player.complains("--field, --value and --out");
+    player.wait_for_error("--field, --value and --out");
 }

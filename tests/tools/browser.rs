@@ -1,7 +1,7 @@
 //! The page in a browser: it shows the same as the document, while the league runs and afterwards.
 //! Without a browser the test prints that it is left out.
 
-use super::support::{seen::*, *};
+use super::support::{pages::*, *};
 use crate::render;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -11,9 +11,9 @@ use std::thread;
 
 /// Opens a page in a browser of another time zone with these options, and returns its output; none if
 /// there is no browser. Fails if there is a message on its console.
-fn open_page(world: &World, options: &str, url: &str) -> Option<String> {
+fn open_page(test: &TestLeague, options: &str, url: &str) -> Option<String> {
     const BROWSERS: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
-    let profile = format!("--user-data-dir={}", world.folder.join("browser").display());
+    let profile = format!("--user-data-dir={}", test.folder.join("browser").display());
     let options = format!(
         "--headless=new --no-sandbox --disable-gpu --enable-logging=stderr \
          --virtual-time-budget=3000 {options}"
@@ -37,16 +37,16 @@ fn open_page(world: &World, options: &str, url: &str) -> Option<String> {
 
 /// Returns the HTML of a page after its script has run, without the script; none if there is no
 /// browser.
-fn browse(world: &World, url: &str) -> Option<String> {
-    let page = open_page(world, "--dump-dom", url)?;
+fn browse(test: &TestLeague, url: &str) -> Option<String> {
+    let page = open_page(test, "--dump-dom", url)?;
     page.split("<script").next().map(String::from)
 }
 
 /// Returns the number of sheets of paper for a page.
-fn count_sheets(world: &World, url: &str) -> usize {
-    let file = world.folder.join("page.pdf");
+fn count_sheets(test: &TestLeague, url: &str) -> usize {
+    let file = test.folder.join("page.pdf");
     let option = format!("--no-pdf-header-footer --print-to-pdf={}", file.display());
-    open_page(world, &option, url).unwrap();
+    open_page(test, &option, url).unwrap();
     let pdf = fs::read(file).unwrap();
     let pdf = String::from_utf8_lossy(&pdf);
     pdf.matches("/Type /Page").count() - pdf.matches("/Type /Pages").count()
@@ -54,10 +54,10 @@ fn count_sheets(world: &World, url: &str) -> usize {
 
 /// Serves a page, and a newer document for the requests of the open page.
 fn serve(page: String, newest: String) -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let idle_agent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/", idle_agent.local_addr().unwrap());
     thread::spawn(move || {
-        for mut stream in listener.incoming().flatten() {
+        for mut stream in idle_agent.incoming().flatten() {
             let mut request = [0; 4096];
             let _ = stream.read(&mut request);
             let is_page = request.starts_with(b"GET / ");
@@ -115,10 +115,10 @@ fn check_table(page: &str, standings: &Value, removed: &str) {
 
 #[test]
 fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
-    let (world, mut manager) = with_manager("serve --lead-sec 0");
+    let (test, mut manager) = with_manager("serve --lead-sec 0");
     let url = manager.url();
     let root = url.replace("/mcp", "/");
-    let Some(lobby) = browse(&world, &root) else {
+    let Some(lobby) = browse(&test, &root) else {
         return;
     };
     let command = format!(
@@ -135,23 +135,23 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
         ("P14", "P14", "odd"),
     ] {
         let peer = slow_player(id, choice, &gate, |call| {
-            asks(call) && call["match_id"] == "R2M1"
+            is_parity_call(call) && call["match_id"] == "R2M1"
         });
         register_player(&url, name, &peer.url);
     }
-    let _referee = start(&world, &manager);
+    let _referee = start(&test, &manager);
     let done = until("R2M2 is over", || {
         Some(document(&url)).filter(|now| now["rounds"][1]["matches"][1]["ending"].is_string())
     });
     let removed = text_of(&done["rounds"][1]["matches"][1]["player_B_id"]);
-    world.order(&format!("remove {removed}"), &url);
-    world.order("pause", &url);
+    test.order(&format!("remove {removed}"), &url);
+    test.order("pause", &url);
     let now = until("the page would show all of it", || {
         let now = document(&url);
         let is_removed = agent(&now, removed)?["removed"] == true;
         (is_removed && now["paused"] == true).then_some(now)
     });
-    let page = browse(&world, &format!("{root}#R1M1")).unwrap();
+    let page = browse(&test, &format!("{root}#R1M1")).unwrap();
     check_table(&page, &now["standings"], removed);
     let expected = [
         "paused by the operator",
@@ -167,13 +167,13 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
     let trace = get(&url, "/trace/R1M1").2;
     let message = "the match that the address names is open";
     assert_eq!(text(diagram), trace, "{message}");
-    let wall = browse(&world, &format!("{root}#wall")).unwrap();
+    let wall = browse(&test, &format!("{root}#wall")).unwrap();
     check_words(
         &wall,
         &["<body class=\"wall\">", "Round 2: who plays whom"],
         &[],
     );
-    let sheet = browse(&world, &format!("{root}?me={removed}#{removed}")).unwrap();
+    let sheet = browse(&test, &format!("{root}?me={removed}#{removed}")).unwrap();
     let rows = table(&sheet, "player-matches").len();
     assert_eq!(rows, 4, "a head and three matches: {sheet}");
     let mut fewer = document(&url);
@@ -181,16 +181,16 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
     fewer["total_rounds"] = json!(1);
     fewer["rounds"].as_array_mut().unwrap().truncate(1);
     let html = get(&url, "/").2;
-    check_words(&browse(&world, &root).unwrap(), &["Round 3"], &[]);
-    let page = browse(&world, &serve(html, fewer.to_string())).unwrap();
+    check_words(&browse(&test, &root).unwrap(), &["Round 3"], &[]);
+    let page = browse(&test, &serve(html, fewer.to_string())).unwrap();
     check_words(&page, &["Round 1"], &["Round 3"]); // a new league with fewer rounds
     gate.open();
-    world.order(&format!("restore {removed}"), &url);
-    world.order("resume", &url);
-    manager.ends_well();
-    let report = world.league_file("report.html");
-    let page = browse(&world, &format!("file://{}#R1M1", report.display())).unwrap();
-    check_table(&page, &json!(world.table()), "");
+    test.order(&format!("restore {removed}"), &url);
+    test.order("resume", &url);
+    manager.wait_for_success();
+    let report = test.league_file("report.html");
+    let page = browse(&test, &format!("file://{}#R1M1", report.display())).unwrap();
+    check_table(&page, &json!(test.table()), "");
     check_words(
         &page,
         &[],
@@ -199,8 +199,8 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
 }
 
 /// Returns the URL of a report, and its data.
-fn report(world: &World, folder: &str) -> (String, Value) {
-    let path = world
+fn report(test: &TestLeague, folder: &str) -> (String, Value) {
+    let path = test
         .folder
         .join(folder)
         .join("leagues/league_2025_even_odd");
@@ -244,10 +244,10 @@ fn mean(values: &[f64]) -> String {
 
 #[test]
 fn report_of_a_practice_shows_means_with_errors_and_a_heat_map() {
-    let world = World::new("");
-    world.local("--players 3 --cycles 40 --quiet");
-    let (url, data) = report(&world, "data/practice");
-    let Some(page) = browse(&world, &url) else {
+    let test = TestLeague::new("");
+    test.local("--players 3 --cycles 40 --quiet");
+    let (url, data) = report(&test, "data/practice");
+    let Some(page) = browse(&test, &url) else {
         return;
     };
 
@@ -298,10 +298,10 @@ fn running(data: &Value, changes: Value) -> Value {
 
 #[test]
 fn report_of_a_class_shows_luck_on_at_most_six_sheets() {
-    let world = World::new("");
-    world.local("--players 13 --quiet");
-    let (url, data) = report(&world, "data");
-    let Some(page) = browse(&world, &url) else {
+    let test = TestLeague::new("");
+    test.local("--players 13 --quiet");
+    let (url, data) = report(&test, "data");
+    let Some(page) = browse(&test, &url) else {
         return;
     };
     let rows = list_of(&data["standings"]);
@@ -319,21 +319,21 @@ fn report_of_a_class_shows_luck_on_at_most_six_sheets() {
     let shown = labels(&page, "luck-chart");
     let numbers: Vec<String> = shown.into_iter().skip(1).step_by(2).collect();
     assert_eq!(numbers, luck);
-    let sheet = browse(&world, &format!("{url}#{}", text_of(&rows[0]["player_id"]))).unwrap();
+    let sheet = browse(&test, &format!("{url}#{}", text_of(&rows[0]["player_id"]))).unwrap();
     check_words(
         &sheet,
         &[&format!("<dt>Luck</dt><dd>{}</dd>", luck[0])],
         &[],
     );
-    assert!(count_sheets(&world, &url) <= 6, "two columns on paper");
+    assert!(count_sheets(&test, &url) <= 6, "two columns on paper");
 }
 
 #[test]
 fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
-    let world = World::new("");
-    world.local("--players 5 --quiet");
-    let (url, data) = report(&world, "data");
-    if browse(&world, &url).is_none() {
+    let test = TestLeague::new("");
+    test.local("--players 5 --quiet");
+    let (url, data) = report(&test, "data");
+    if browse(&test, &url).is_none() {
         return;
     }
 
@@ -349,7 +349,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     let show = |document: &Value, newest: &str, view: &str| {
         let page = render::page(&document.to_string());
         let url = serve(page, newest.to_string());
-        browse(&world, &format!("{url}{view}")).unwrap()
+        browse(&test, &format!("{url}{view}")).unwrap()
     };
     let page = show(&begun, &begun.to_string(), "#league");
     check_words(

@@ -13,15 +13,15 @@ use std::{
 };
 
 /// A league of two, in which P01's choices come by hand, and P02 always chooses even.
-fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (World, [Agent; 4]) {
-    let world = World::new(&format!(
+fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (TestLeague, [TestProcess; 4]) {
+    let test = TestLeague::new(&format!(
         "league scheduling.cycles={cycles}; system timeouts.move_timeout_sec={move_timeout}"
     ));
-    let manager = world.serve("--players 2");
-    let by_hand = world.agent(&manager, "P01", &format!("play {strategy}"));
-    let other = world.agent(&manager, "P02", "play even");
-    let referee = world.agent(&manager, "REF01", "");
-    (world, [manager, referee, by_hand, other])
+    let manager = test.serve("--players 2");
+    let by_hand = test.agent(&manager, "P01", &format!("play {strategy}"));
+    let other = test.agent(&manager, "P02", "play even");
+    let referee = test.agent(&manager, "REF01", "");
+    (test, [manager, referee, by_hand, other])
 }
 
 /// `tools/call`: what the tool answers, or the code of its refusal.
@@ -34,7 +34,7 @@ fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
 }
 
 /// What P01 chose in each of its matches.
-fn choices(player: &Agent) -> Vec<Value> {
+fn choices(player: &TestProcess) -> Vec<Value> {
     let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
     let matches = list_of(&state["matches"]).iter();
     let choices = matches.map(|past| past["result"]["choices"]["P01"].clone());
@@ -59,7 +59,7 @@ fn turn(match_id: &str, seconds: u64) -> Turn {
 }
 
 #[test]
-fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
+fn most_urgent_turn_is_offered_first() {
     let (by_hand, late, soon) = (ByHand::default(), turn("R61M1", 250), turn("R62M1", 150));
     let choose_in = |match_id: &str, choice: &str, move_number: u32| {
         let made = json!({"match_id": match_id, "choice": choice, "move_number": move_number});
@@ -68,7 +68,7 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
     let choose = |match_id: &str, choice: &str| choose_in(match_id, choice, 1);
     let offered = |match_id: &str| {
         until(&format!("{match_id} is offered"), || {
-            Some(by_hand.next_turn()).filter(|it| it.match_id.as_deref() == Some(match_id))
+            Some(by_hand.next_turn()).filter(|item| item.match_id.as_deref() == Some(match_id))
         })
     };
     thread::scope(|scope| {
@@ -91,7 +91,7 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
         assert!(choose("R62M1", "odd").is_err()); // it is chosen
         offered("R61M1");
         choose("R61M1", "odd").unwrap();
-        let [soon, late] = [soon, late].map(|it| it.join().unwrap().unwrap());
+        let [soon, late] = [soon, late].map(|item| item.join().unwrap().unwrap());
         assert_eq!([soon, late], ["even", "odd"]);
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
@@ -105,7 +105,7 @@ fn the_most_urgent_turn_is_offered_first_with_its_newest_history() {
 }
 
 #[test]
-fn a_league_is_played_through_the_tools_to_its_end() {
+fn league_is_played_through_the_tools() {
     let (_world, [mut manager, _referee, player, _other]) = league(3, 120, "mcp:even");
     let url = player.url();
     let next = || {
@@ -138,47 +138,50 @@ fn a_league_is_played_through_the_tools_to_its_end() {
     let end = next();
     assert_eq!(end["status"], "over", "{end}");
     assert!(text_of(&end["notes"][0]).starts_with("Champion: "), "{end}");
-    manager.ends_well();
+    manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
 }
 
 #[test]
-fn where_nobody_chooses_the_fallback_plays_and_says_so() {
+fn fallback_plays_if_no_choice_comes() {
     let (_world, [mut manager, _referee, player, _other]) = league(1, 4, "mcp:odd");
-    manager.ends_well();
+    manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"]);
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
     let words = "R1M1: nobody chose in time; odd chose odd";
     assert_eq!([&end["status"], &end["notes"][0]], ["over", words]);
-    player.complains(words);
+    player.wait_for_error(words);
 }
 
 #[test]
-fn a_match_that_nobody_announced_is_not_offered() {
-    let (world, manager) = (World::new(""), stand_in::manager());
+fn unannounced_match_is_not_offered() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
     let arguments = format!("play mcp:odd --manager {}", manager.url);
-    let player = world.start("player", &arguments);
+    let player = test.start("player", &arguments);
     player.line(" is P01");
-    stand_in::converse(&player.url(), "strange invites R7M1: joins");
+    fake::converse(&player.url(), "strange invites R7M1: joins");
     let deadline = league::values::Timestamp::now().plus(Duration::from_secs(60));
-    let call = stand_in::spoken(&format!("strange asks R7M1 deadline={deadline}"));
+    let call = fake::message_of_line(&format!("strange asks R7M1 deadline={deadline}"));
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
     assert!(began.elapsed() < Duration::from_secs(50));
-    assert!(!player.said().contains("nobody chose"));
+    assert!(!player.errors().contains("nobody chose"));
 }
 
 /// What a player has that chooses by itself is listed in `mcp.rs`.
 #[test]
-fn the_tools_are_there_by_hand() {
-    let world = World::new("");
+fn tools_of_a_player_by_hand_are_listed() {
+    let test = TestLeague::new("");
     let options = "play mcp --manager http://127.0.0.1:1/mcp";
-    let player = world.start("player", options);
+    let player = test.start("player", options);
     let tools = ask(&player.url(), "tools/list", json!({}))["tools"].take();
     for tool in list_of(&tools) {
         let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
         let mut arguments = arguments.values();
-        assert!(arguments.all(|it| it["description"].is_string()), "{tool}");
+        assert!(
+            arguments.all(|item| item["description"].is_string()),
+            "{tool}"
+        );
         let says = text_of(&tool["description"]);
         let rules = says.contains("whoever named its parity wins");
         assert!(rules || tool["name"] != "make_choice", "{says}");
@@ -187,22 +190,22 @@ fn the_tools_are_there_by_hand() {
     let names: BTreeSet<&str> = names.collect();
     let expected = ["get_player_state", "make_choice", "next_turn"];
     assert!(names.into_iter().eq(expected), "{tools}");
-    let mut refused = world.start_unheard("player", "play mcp:nobody");
+    let mut refused = test.spawn("player", "play mcp:nobody");
     assert_eq!(refused.wait().code(), Some(2));
 }
 
 #[test]
-fn strangers_are_refused_before_anything_waits() {
+fn unauthenticated_calls_are_refused_at_once() {
     let Some(own) = own_address() else {
         return;
     };
-    let (world, manager) = with_manager("serve");
+    let (test, manager) = with_manager("serve");
     // Nobody needs to reach it there.
     let options = format!("play mcp --host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
-    let player = world.agent(&manager, "P01", &options);
+    let player = test.agent(&manager, "P01", &options);
     player.line(" is P01");
     let from_afar = format!("http://{own}:{}/mcp", player.port());
-    let card = world.data("agents/P01.json");
+    let card = test.data("agents/P01.json");
     let choice = json!({"match_id": "R1M1", "choice": "odd"});
     for (name, arguments, token, code) in [
         ("next_turn", json!({}), Value::Null, "E011"),
@@ -211,19 +214,23 @@ fn strangers_are_refused_before_anything_waits() {
         ("make_choice", choice.clone(), json!("tok-p01-0"), "E012"),
         ("make_choice", choice, card["token"].clone(), "E015"), // let in; but nothing is asked
     ] {
-        let answer = tool(&from_afar, name, but(&arguments, "auth_token", token));
+        let answer = tool(
+            &from_afar,
+            name,
+            with_field(&arguments, "auth_token", token),
+        );
         assert_eq!(answer, Err(code.into()), "{name}");
     }
 }
 
 #[test]
-fn the_official_python_sdk_plays_a_league() {
+fn official_python_sdk_plays_a_league() {
     let python = std::env::var("MCP_PYTHON").unwrap_or("python3".into()); // one that has the package mcp
     let has_it = Command::new(&python)
         .args(["-c", "from mcp import Client"])
         .output();
     if !has_it.is_ok_and(|has_it| has_it.status.success()) {
-        return left_out(&format!(
+        return print_left_out(&format!(
             "the official SDK: {python} has no package mcp, 2.x"
         ));
     }
@@ -243,6 +250,6 @@ fn the_official_python_sdk_plays_a_league() {
         "{}",
         String::from_utf8_lossy(&ran.stderr)
     );
-    manager.ends_well();
+    manager.wait_for_success();
     assert_eq!(choices(&player), ["even", "odd", "odd"]); // as the script has it: first even, then against its last choice
 }

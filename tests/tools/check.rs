@@ -9,20 +9,20 @@ use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
 
 /// Returns a world with timeouts of that many seconds.
-fn world(seconds: u32) -> World {
-    let world = World::new("");
+fn test(seconds: u32) -> TestLeague {
+    let test = TestLeague::new("");
     for name in ["game_join_ack", "move", "generic_response"] {
         let key = format!("timeouts.{name}_timeout_sec");
-        world.edit("system", &key, json!(seconds));
+        test.edit("system", &key, json!(seconds));
     }
-    world
+    test
 }
 
 /// Starts an examination, and returns its URL.
-fn start_examination(world: &World, options: &str) -> (Agent, String) {
-    let check = world.start_unheard("league_manager", &format!("check --json {options}"));
+fn start_examination(test: &TestLeague, options: &str) -> (TestProcess, String) {
+    let check = test.spawn("league_manager", &format!("check --json {options}"));
     let url = until("it listens", || {
-        let output = check.said();
+        let output = check.errors();
         let mut urls = output
             .lines()
             .filter_map(|line| line.strip_prefix("listening on "));
@@ -33,7 +33,7 @@ fn start_examination(world: &World, options: &str) -> (Agent, String) {
 
 /// Waits for the end of an examination. Returns its findings, and the grades and names of the bad ones:
 /// FATAL if our league does not tolerate the fault.
-fn findings(check: &mut Agent) -> (Vec<Value>, String) {
+fn findings(check: &mut TestProcess) -> (Vec<Value>, String) {
     let status = check.wait();
     let all: Vec<Value> = json_of(&check.output());
     let mut bad = Vec::new();
@@ -49,7 +49,7 @@ fn findings(check: &mut Agent) -> (Vec<Value>, String) {
     let bad = bad.join(", ");
     let has_failed = bad.contains("FAIL ") || bad.contains("FATAL ");
     assert_eq!(status.success(), !has_failed, "{bad}");
-    check.complains(if bad.contains("FATAL ") {
+    check.wait_for_error(if bad.contains("FATAL ") {
         "it would NOT play"
     } else {
         "it WOULD PLAY"
@@ -86,12 +86,12 @@ fn own_agents_pass() {
 }
 
 fn check_own_agent([game, program, options, requested, id, others]: [&str; 6]) {
-    let world = world(3);
+    let test = test(3);
     if game == "tic_tac_toe" {
-        world.play(game);
+        test.play(game);
     }
-    let (mut check, url) = start_examination(&world, requested);
-    let mut agent = world.start(program, &format!("{options} --manager {url}"));
+    let (mut check, url) = start_examination(&test, requested);
+    let mut agent = test.start(program, &format!("{options} --manager {url}"));
     let (all, bad) = findings(&mut check);
     assert_eq!(bad, "", "{game} {program}: {all:#?}");
     assert_eq!(skipped(&all).to_string(), others, "{game} {program}");
@@ -107,33 +107,33 @@ fn check_own_agent([game, program, options, requested, id, others]: [&str; 6]) {
         agent.wait().success(),
         "it has received the end of the league"
     );
-    let leagues = world.folder.join("data/leagues");
+    let leagues = test.folder.join("data/leagues");
     assert!(!leagues.exists(), "it has no files of a league");
 }
 
 #[test]
 fn player_by_hand_without_choices_passes() {
-    let world = world(4); // the fallback chooses two seconds before
-    let (mut check, url) = start_examination(&world, "");
-    let player = world.start("player", &format!("play mcp:odd --manager {url}"));
+    let test = test(4); // the fallback chooses two seconds before
+    let (mut check, url) = start_examination(&test, "");
+    let player = test.start("player", &format!("play mcp:odd --manager {url}"));
     let (all, bad) = findings(&mut check);
     assert_eq!((&*bad, skipped(&all)), ("", 0));
     let mut all = all.iter();
     let choice = all.find(|finding| finding["check"] == "parity_choice is legal");
     assert_eq!(choice.unwrap()["came"], "parity_choice \"odd\"");
-    player.complains("R6M1: nobody chose in time; odd chose odd");
+    player.wait_for_error("R6M1: nobody chose in time; odd chose odd");
 }
 
 #[test]
 fn findings_name_step_received_and_expected_value() {
-    let world = world(3);
-    let mut check = world.manager("check");
+    let test = test(3);
+    let mut check = test.manager("check");
     let faults = [
         "CHOOSE_PARITY_CALL R1M1 | /reply/result/parity_choice | \"Even\"",
         "GAME_INVITATION R1M1 | /reply/result/sender | \"P90\"",
         "CHOOSE_PARITY_CALL R1M1 | /reply/result/auth_token | \"OWN\"",
     ];
-    let _agents = start_with_faults(&world, "player", &check.url(), &faults.join("\n"));
+    let _agents = start_with_faults(&test, "player", &check.url(), &faults.join("\n"));
     assert_eq!(check.wait().code(), Some(1));
     let output = check.output();
     for line in [
@@ -142,23 +142,23 @@ fn findings_name_step_received_and_expected_value() {
         "warn  replies repeat the match's token: at CHOOSE_PARITY_CALL R1M1 came its own token, that of its registration, which proves it to the manager, expected the token of the match; our own league forgives it  [Tokens]",
         "2 FAIL, 1 warn, 0 skip\nit would NOT play in our league, by what fails: parity_choice is legal",
     ] {
-        check_says(&output, line);
+        check_contains(&output, line);
     }
     check_no_token(&output);
 }
 
 /// Returns a player that answers only the necessary messages, and its registration.
-fn minimal_player() -> (Peer, Value) {
-    let peer = Peer::new(|request| {
+fn minimal_player() -> (FakeAgent, Value) {
+    let peer = FakeAgent::new(|request| {
         let unknown = json!({"jsonrpc": "2.0", "error": {"code": -32601}, "id": request["id"]});
         match (
             request["params"]["message_type"].as_str(),
             request["method"].as_str(),
         ) {
-            (Some(_), _) => good_player("P90", "odd", request),
-            (_, Some("ping")) => Does::Answer(json!({})),
-            (_, Some(_)) => Does::Body(unknown.to_string()),
-            _ => Does::Close,
+            (Some(_), _) => valid_reply("P90", "odd", request),
+            (_, Some("ping")) => FakeReply::Answer(json!({})),
+            (_, Some(_)) => FakeReply::Body(unknown.to_string()),
+            _ => FakeReply::Close,
         }
     });
     let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
@@ -169,8 +169,8 @@ fn minimal_player() -> (Peer, Value) {
 
 #[test]
 fn bare_registration_is_answered_and_tolerated() {
-    let world = world(3);
-    let (mut check, url) = start_examination(&world, "");
+    let test = test(3);
+    let (mut check, url) = start_examination(&test, "");
     let (_peer, registration) = minimal_player();
     let (status, answer) = http("POST", &url, "", registration.to_string().as_bytes());
     let answer: Value = json_of(&answer);
@@ -183,15 +183,15 @@ fn bare_registration_is_answered_and_tolerated() {
 
 #[test]
 fn minimal_player_passes() {
-    let world = world(3);
-    let (mut check, url) = start_examination(&world, "");
+    let test = test(3);
+    let (mut check, url) = start_examination(&test, "");
     let (peer, registration) = minimal_player();
     // Like a client of tools, it sends other requests first, and registers by a tool.
     let version = json!({"protocolVersion": "2025-06-18"});
     let server = call(&url, "initialize", version);
     assert_eq!(server["result"]["protocolVersion"], "2025-06-18");
     let tools = call(&url, "tools/list", json!({}));
-    check_says(&tools["result"].to_string(), "\"register_player\"");
+    check_contains(&tools["result"].to_string(), "\"register_player\"");
     let initialized = br#"{"jsonrpc": "2.0", "method": "notifications/initialized"}"#;
     for body in [&b"{\"hello\": 1}"[..], initialized] {
         assert_eq!(http("POST", &url, "", body).0, 202);
@@ -284,14 +284,14 @@ fn proxy(
     to: &Arc<OnceLock<String>>,
     faults: &Arc<Faults>,
     edit: impl Fn(&mut Value) + Send + Sync + 'static,
-) -> Peer {
+) -> FakeAgent {
     let (to, faults) = (Arc::clone(to), Arc::clone(faults));
-    Peer::new(move |request| {
+    FakeAgent::new(move |request| {
         let mut exchange = json!({"request": request});
         if let Some(fault) = faults.find(&exchange, "instead") {
             return match &fault.value {
-                Value::Null => Does::Silence,
-                body => Does::Body(body.to_string()),
+                Value::Null => FakeReply::Silence,
+                body => FakeReply::Body(body.to_string()),
             };
         }
         let turn = faults.find(&exchange, "turn");
@@ -302,8 +302,8 @@ fn proxy(
             Value::Null => "{".into(),
             request => request.to_string(),
         };
-        if connect(to.wait(), PATIENCE).is_err() {
-            return Does::Close; // the examination is over
+        if connect(to.wait(), TIME_LIMIT).is_err() {
+            return FakeReply::Close; // the examination is over
         }
         let (status, body) = http("POST", to.wait(), "", body.as_bytes());
         exchange["reply"] = serde_json::from_str(&body).unwrap_or_default();
@@ -312,13 +312,18 @@ fn proxy(
             let _ = faults.token.set(token_of(result));
         }
         faults.apply(&mut exchange, "/reply");
-        stand_in::status(&format!("{status} x"), &exchange["reply"].to_string())
+        fake::status(&format!("{status} x"), &exchange["reply"].to_string())
     })
 }
 
 /// Starts one of our own agents with faults. There are proxies before the manager, the players of its
 /// matches, and the agent.
-fn start_with_faults(world: &World, program: &str, check: &str, rows: &str) -> (Agent, Vec<Peer>) {
+fn start_with_faults(
+    test: &TestLeague,
+    program: &str,
+    check: &str,
+    rows: &str,
+) -> (TestProcess, Vec<FakeAgent>) {
     let faults = Arc::new(Faults {
         all: rows.lines().map(Fault::new).collect(),
         token: OnceLock::new(),
@@ -342,7 +347,7 @@ fn start_with_faults(world: &World, program: &str, check: &str, rows: &str) -> (
         "--manager {} --contact-endpoint {}",
         manager.url, own_proxy.url
     );
-    let agent = world.start(program, &urls);
+    let agent = test.start(program, &urls);
     home.set(agent.url()).unwrap();
     (agent, vec![manager, player_a, player_b, own_proxy])
 }
@@ -376,9 +381,9 @@ fn take_row<'a>(rows: &Mutex<Vec<&'a str>>) -> Option<&'a str> {
 /// Examines an agent with the fault of a row, which also has the bad findings, and the number of checks
 /// that have nothing to look at then. Returns the findings.
 fn check_fault(program: &str, row: &str) -> Vec<Value> {
-    let world = world(if row.contains(" | turn | ") { 5 } else { 3 });
-    let (mut check, url) = start_examination(&world, "");
-    let _agents = start_with_faults(&world, program, &url, row);
+    let test = test(if row.contains(" | turn | ") { 5 } else { 3 });
+    let (mut check, url) = start_examination(&test, "");
+    let _agents = start_with_faults(&test, program, &url, row);
     let (all, bad) = findings(&mut check);
     let [expected, unseen] = [3, 4].map(|n| row.split(" | ").nth(n).unwrap_or("0").trim());
     assert_eq!(bad, expected, "{row}: {all:#?}");

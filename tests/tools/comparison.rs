@@ -1,6 +1,6 @@
 //! The comparison of two players, with players whose strength is known, and in a real league.
 
-use super::support::World;
+use super::support::TestLeague;
 use crate::comparison::{MAX_CYCLES, evidence, pairings};
 use std::collections::BTreeSet;
 
@@ -71,8 +71,8 @@ fn pairings_have_each_rival_once_a_cycle_and_no_player_twice_a_round() {
 
 #[test]
 fn comparison_league_ends_with_its_result() {
-    let world = World::new("");
-    let (code, output) = world.word("local --new contrary --old even --port 0 --seed 7");
+    let test = TestLeague::new("");
+    let (code, output) = test.run_tool("local --new contrary --old even --port 0 --seed 7");
     assert_eq!(code, Some(0), "{output}");
     for text in [
         "contrary and even, each against the same 7 rivals, until it is decided",

@@ -9,39 +9,39 @@ use std::sync::atomic::{AtomicBool, Ordering};
 /// Which match a request is about, if it asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
     let asked = &request["params"];
-    asks(asked).then(|| text_of(&asked["match_id"]))
+    is_parity_call(asked).then(|| text_of(&asked["match_id"]))
 }
 
 #[test]
-fn every_order_survives_the_death_of_the_manager() {
-    let world = World::new("");
+fn orders_survive_a_kill_of_the_manager() {
+    let test = TestLeague::new("");
     let run = "serve --stay --lead-sec 0";
-    let mut manager = world.manager(run);
-    let referee = world.agent(&manager, "REF01", "--stay");
+    let mut manager = test.manager(run);
+    let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
     // P01 thinks about each round until its gate is open.
     let peers = ["P01", "P02", "P03", "P04", "P05"].map(|id| {
         let doors = gates.clone();
-        let peer = Peer::new(move |request| {
+        let peer = FakeAgent::new(move |request| {
             if let ("P01", Some(about)) = (id, asked_to_choose(request)) {
                 let round: usize = about[1..2].parse().unwrap();
                 doors[round - 1].pass();
             }
-            good_player(id, "even", request)
+            valid_reply(id, "even", request)
         });
         let answer = register_player(&manager.url(), id, &peer.url);
         assert_eq!(answer["player_id"], id);
         peer
     });
-    let order = |manager: &mut Agent, words: &str, says: &str| {
-        let said = world.order(words, &manager.url());
-        assert!(said.contains(says), "{words}: {said}");
-        manager.restart(&world, run);
+    let order = |manager: &mut TestProcess, words: &str, says: &str| {
+        let output = test.order(words, &manager.url());
+        assert!(output.contains(says), "{words}: {output}");
+        manager.restart(&test, run);
     };
     let recorded = |id: &str, times: usize| {
         until(&format!("{id} is recorded {times} times"), || {
-            let mut found = world.events("Recorded");
+            let mut found = test.events("Recorded");
             found.retain(|line| line["match_id"] == id);
             found.pop().filter(|_| found.len() + 1 == times)
         })
@@ -64,7 +64,7 @@ fn every_order_survives_the_death_of_the_manager() {
     gates[0].open();
     recorded("R1M1", 1);
     order(&mut manager, "remove player:p04", "restore P04 undoes it");
-    let begun = world.events("Assigned").len();
+    let begun = test.events("Assigned").len();
     order(&mut manager, "resume", "the league goes on");
     assert_eq!(begun, 1, "a paused league begins nothing");
     let lost = recorded("R2M1", 1);
@@ -79,33 +79,33 @@ fn every_order_survives_the_death_of_the_manager() {
     assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
     gates[2].open();
     manager.line("the league is over");
-    let table = world.table();
+    let table = test.table();
     assert!(table.iter().all(|row| row["played"] == 3), "{table:?}");
     assert_eq!(table.len(), 4);
-    let said = world.order("new-lobby", &manager.url());
-    check_says(&said, "a new lobby opens");
-    wait_until("a new lobby is open", || leagues(&world).0 == 2);
+    let output = test.order("new-lobby", &manager.url());
+    check_contains(&output, "a new lobby opens");
+    wait_until("a new lobby is open", || leagues(&test).0 == 2);
 }
 
 #[test]
-fn a_restored_player_is_replaced_only_while_it_does_not_answer() {
-    let (world, manager) = with_manager("--lead-sec 60");
+fn restored_player_is_replaced_only_while_it_does_not_answer() {
+    let (test, manager) = with_manager("--lead-sec 60");
     let url = manager.url();
     let has_ended = Arc::new(AtomicBool::new(false));
     let is_gone = Arc::clone(&has_ended);
-    let first = Peer::new(move |_| match is_gone.load(Ordering::SeqCst) {
-        true => Does::Close,
-        false => Does::Answer(json!({"status": "ok"})),
+    let first = FakeAgent::new(move |_| match is_gone.load(Ordering::SeqCst) {
+        true => FakeReply::Close,
+        false => FakeReply::Answer(json!({"status": "ok"})),
     });
-    let [referee, second, third, other] = [listener(), listener(), listener(), listener()];
+    let [referee, second, third, other] = [idle_agent(), idle_agent(), idle_agent(), idle_agent()];
     register_referee(&url, "REF01", &referee.url, 1);
     for (id, peer) in [("P01", &first), ("P02", &second), ("P03", &third)] {
         register_player(&url, id, &peer.url);
     }
-    world.order("start", &url);
+    test.order("start", &url);
     let restore = || {
-        world.order("remove P01", &url);
-        world.order("restore P01", &url);
+        test.order("remove P01", &url);
+        test.order("restore P01", &url);
     };
     let is_replaced = || register_player(&url, "P01", &other.url)["status"] == "ACCEPTED";
     restore();
@@ -116,8 +116,8 @@ fn a_restored_player_is_replaced_only_while_it_does_not_answer() {
 }
 
 /// Who plays.
-fn ids(world: &World) -> Vec<String> {
-    let table = world.table();
+fn ids(test: &TestLeague) -> Vec<String> {
+    let table = test.table();
     let ids = table.iter().map(|row| text_of(&row["player_id"]));
     let mut ids: Vec<String> = ids.map(String::from).collect();
     ids.sort();
@@ -125,77 +125,77 @@ fn ids(world: &World) -> Vec<String> {
 }
 
 /// How many leagues there are, set aside or not, and the last line of the one that is not.
-fn leagues(world: &World) -> (usize, String) {
-    let folders = std::fs::read_dir(world.folder.join("data/leagues")).unwrap();
+fn leagues(test: &TestLeague) -> (usize, String) {
+    let folders = std::fs::read_dir(test.folder.join("data/leagues")).unwrap();
     let folders = folders.flatten().filter(|entry| entry.path().is_dir());
     let count = folders.count(); // before the journal: a folder that is counted has its own
-    let journal = world.journal();
+    let journal = test.journal();
     let last = journal.last().and_then(|line| line["event"].as_str());
     (count, last.unwrap_or_default().into())
 }
 
 /// Waits until so many leagues have been played, and the last of them is closed.
-fn wait_for_leagues(world: &World, number: usize) {
+fn wait_for_leagues(test: &TestLeague, number: usize) {
     wait_until(&format!("league {number} is over"), || {
-        leagues(world) == (number, "Closed".into())
+        leagues(test) == (number, "Closed".into())
     });
 }
 
-fn check_none_has_ended(agents: impl IntoIterator<Item = Agent>) {
+fn check_none_has_ended(agents: impl IntoIterator<Item = TestProcess>) {
     for mut agent in agents {
         let end = agent.child.try_wait().unwrap();
-        assert_eq!(end, None, "{}", agent.said());
+        assert_eq!(end, None, "{}", agent.errors());
     }
 }
 
 #[test]
-fn a_local_league_that_stays_plays_another_one() {
-    let (world, manager) = with_manager("local --stay --fresh");
+fn local_league_with_stay_plays_another_one() {
+    let (test, manager) = with_manager("local --stay --fresh");
     for n in 1..=3 {
-        wait_for_leagues(&world, n);
-        world.check_played(4);
-        world.order("new-lobby", &manager.url());
+        wait_for_leagues(&test, n);
+        test.check_played(4);
+        test.order("new-lobby", &manager.url());
     }
 }
 
 #[test]
-fn a_player_that_comes_too_late_waits_for_the_next_league() {
-    let (world, mut manager) = with_manager("serve --stay --lead-sec 0");
+fn late_player_waits_for_the_next_league() {
+    let (test, mut manager) = with_manager("serve --stay --lead-sec 0");
     let gate = Gate::default();
     let first = slow_player("P01", "even", &gate, |_| true);
     register_player(&manager.url(), "P01", &first.url);
-    let _second = world.agent(&manager, "P02", "--stay");
-    let _referee = world.agent(&manager, "REF01", "--stay");
-    wait_until("two are here", || world.journal().len() == 4);
-    world.order("start", &manager.url());
-    let late = world.agent(&manager, "P03", "--stay");
-    late.complains("league already started: waiting for the next league (--stay)");
+    let _second = test.agent(&manager, "P02", "--stay");
+    let _referee = test.agent(&manager, "REF01", "--stay");
+    wait_until("two are here", || test.journal().len() == 4);
+    test.order("start", &manager.url());
+    let late = test.agent(&manager, "P03", "--stay");
+    late.wait_for_error("league already started: waiting for the next league (--stay)");
     gate.open();
-    wait_for_leagues(&world, 1);
-    world.order("new-lobby", &manager.url());
+    wait_for_leagues(&test, 1);
+    test.order("new-lobby", &manager.url());
     late.line("is P03 in league_2025_even_odd");
     wait_until("the others are here", || {
-        leagues(&world).0 == 2 && world.journal().len() == 4
+        leagues(&test).0 == 2 && test.journal().len() == 4
     });
-    world.order("start", &manager.url());
-    wait_for_leagues(&world, 2);
-    assert_eq!(ids(&world), ["P02", "P03"]);
+    test.order("start", &manager.url());
+    wait_for_leagues(&test, 2);
+    assert_eq!(ids(&test), ["P02", "P03"]);
     manager.kill();
     let turned_away = manager.output().matches("rejected ").count();
     assert_eq!(turned_away, 1, "nobody hears of those who wait");
 }
 
 #[test]
-fn a_manager_that_dies_between_the_order_and_the_new_lobby_opens_it_when_it_is_back() {
-    let world = World::new("");
+fn killed_manager_opens_the_ordered_lobby() {
+    let test = TestLeague::new("");
     let run = "serve --players 2 --stay --lead-sec 0";
-    let mut manager = world.manager(run);
-    let referee = world.agent(&manager, "REF01", "--stay");
+    let mut manager = test.manager(run);
+    let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01");
     // Whoever says nothing to the end is waited for, so the old league is not closed by itself.
-    let mute = Peer::new(|request| match request["params"]["message_type"].as_str() {
-        Some("LEAGUE_COMPLETED") => Does::Silence,
-        _ => Does::Answer(json!({"status": "ok"})),
+    let mute = FakeAgent::new(|request| match request["params"]["message_type"].as_str() {
+        Some("LEAGUE_COMPLETED") => FakeReply::Silence,
+        _ => FakeReply::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF02", &mute.url, 1);
     // A class sits at as many addresses.
@@ -210,64 +210,64 @@ fn a_manager_that_dies_between_the_order_and_the_new_lobby_opens_it_when_it_is_b
             "--stay --host {host} --port {} --contact-endpoint {contact}",
             free.port()
         );
-        world.agent(&manager, id, &place)
+        test.agent(&manager, id, &place)
     });
     mute.first("LEAGUE_COMPLETED");
-    let order = json!({"league_id": stand_in::LEAGUE, "action": "new_lobby"});
+    let order = json!({"league_id": fake::LEAGUE, "action": "new_lobby"});
     let order = message("LEAGUE_CONTROL", "launcher", order);
     send(&manager.url(), &order);
-    let before = leagues(&world);
+    let before = leagues(&test);
     manager.kill();
     assert_eq!(
         before,
         (1, "Closed".into()),
         "it is on the disk when it is answered"
     );
-    manager.restart(&world, run);
-    wait_for_leagues(&world, 2);
-    world.check_played(2);
-    assert_eq!(ids(&world), ["P01", "P02"], "they keep their ids");
-    let pages = std::fs::read_dir(world.folder.join("data/matches")).unwrap();
+    manager.restart(&test, run);
+    wait_for_leagues(&test, 2);
+    test.check_played(2);
+    assert_eq!(ids(&test), ["P01", "P02"], "they keep their ids");
+    let pages = std::fs::read_dir(test.folder.join("data/matches")).unwrap();
     assert_eq!(pages.count(), 2, "with its matches");
     check_none_has_ended(players.into_iter().chain([referee]));
 }
 
 #[test]
-fn a_plain_manager_obeys_the_operator_and_tells_its_status() {
-    let (world, mut manager) = with_manager("--lead-sec 0");
-    let order = |words: &str, says: &str| check_says(&world.order(words, &manager.url()), says);
+fn plain_manager_obeys_the_operator() {
+    let (test, mut manager) = with_manager("--lead-sec 0");
+    let order = |words: &str, says: &str| check_contains(&test.order(words, &manager.url()), says);
     order("status", "waiting. 0 of at least 2 players");
     let peers = ["P01", "P02", "P03"].map(|id| {
-        let peer = Peer::new(move |request| good_player(id, "even", request));
+        let peer = FakeAgent::new(move |request| valid_reply(id, "even", request));
         register_player(&manager.url(), id, &peer.url);
         peer
     });
     order("remove p03", "P03 is out of the lobby");
     order("pause", "no further match begins");
-    let mut referee = world.agent(&manager, "REF01", "");
+    let mut referee = test.agent(&manager, "REF01", "");
     referee.line("is REF01");
     order("start", "paused");
     order("status", "running, round 1 of 1. ");
     order("resume", "the league goes on");
-    manager.ends_well();
-    world.check_played(2);
-    referee.ends_well();
+    manager.wait_for_success();
+    test.check_played(2);
+    referee.wait_for_success();
     drop(peers);
 }
 
 #[test]
 fn typed_line_that_is_not_utf_8_does_not_end_the_teachers_commands() {
-    let world = World::new("");
+    let test = TestLeague::new("");
     let mut class = until("a port is free", || {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
         let arguments = format!("class --port {port} --host 127.0.0.1 --referees 1");
-        let class = Agent::new(&mut world.command("league", &arguments));
+        let class = TestProcess::new(&mut test.command("league", &arguments));
         wait_until("it says something", || {
-            !class.said().is_empty() || TcpStream::connect(("127.0.0.1", port)).is_ok()
+            !class.errors().is_empty() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
-        (!class.said().contains(" is in use")).then_some(class)
+        (!class.errors().contains(" is in use")).then_some(class)
     });
     class.line("typed here:");
     class.write(b"remove Zo\xeb\nstatus\n");

@@ -55,7 +55,8 @@ impl Page {
 
     /// What is written between backticks.
     fn spans(&self) -> impl Iterator<Item = &str> {
-        self.prose().flat_map(|it| it.split('`').skip(1).step_by(2))
+        self.prose()
+            .flat_map(|item| item.split('`').skip(1).step_by(2))
     }
 
     /// The lines that somebody may type: code spans, and blocks for a terminal.
@@ -83,11 +84,11 @@ fn listed(help: &str, section: &str) -> BTreeSet<String> {
 
 /// The words that follow `name` in a line, perhaps behind `--`.
 fn after<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
-    let is_sign = |it: char| !it.is_ascii_lowercase() && !"_-".contains(it);
-    let words: Vec<&str> = line.split(' ').filter(|it| *it != "--").collect();
+    let is_sign = |item: char| !item.is_ascii_lowercase() && !"_-".contains(item);
+    let words: Vec<&str> = line.split(' ').filter(|item| *item != "--").collect();
     let pairs = words.windows(2);
-    let pairs = pairs.filter(|it| it[0].rsplit(is_sign).next() == Some(name));
-    let next = pairs.filter_map(|it| it[1].split(is_sign).next());
+    let pairs = pairs.filter(|item| item[0].rsplit(is_sign).next() == Some(name));
+    let next = pairs.filter_map(|item| item[1].split(is_sign).next());
     next.filter(|word| !word.is_empty() && !word.starts_with('-'))
         .collect()
 }
@@ -97,7 +98,7 @@ fn squeezed(text: &str) -> String {
 }
 
 #[test]
-fn the_help_of_each_program_fits_one_screen() {
+fn help_of_each_program_fits_one_screen() {
     for program in PROGRAMS {
         let help = help(program, None);
         let widest = help.lines().map(|line| line.chars().count()).max();
@@ -107,7 +108,7 @@ fn the_help_of_each_program_fits_one_screen() {
 }
 
 #[test]
-fn a_command_of_the_former_manager_is_answered_with_that_of_the_tool() {
+fn former_command_names_the_new_one() {
     for word in listed(&help("league", None), "commands:") {
         if ["serve", "play", "verify"].contains(&&*word) {
             continue; // it is new
@@ -165,7 +166,7 @@ fn the_readme_is_short() {
 }
 
 #[test]
-fn links_and_paths_lead_somewhere() {
+fn links_and_paths_exist() {
     for page in pages() {
         let shown = page.path.display();
         let fences = page.text.matches("```").count();
@@ -181,14 +182,14 @@ fn links_and_paths_lead_somewhere() {
             let is_path = folders.iter().any(|folder| span.starts_with(folder));
             let is_path = is_path && !span.contains("ID"); // a place for any id
             let is_there =
-                READERS_OWN.split(' ').any(|it| it == span) || root().join(span).exists();
+                READERS_OWN.split(' ').any(|item| item == span) || root().join(span).exists();
             assert!(!is_path || is_there, "{shown}: no file {span}");
         }
     }
 }
 
 #[test]
-fn commands_words_and_options_exist() {
+fn commands_and_options_exist() {
     let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
     let targets = makefile.lines().filter_map(|line| line.split_once(':'));
     let targets: BTreeSet<&str> = targets.map(|(target, _)| target).collect();
@@ -218,11 +219,11 @@ fn commands_words_and_options_exist() {
             if !is_ours && !line.starts_with("--") {
                 continue; // a batch engine's, or a shell's
             }
-            let tokens = line.split(|it: char| !it.is_ascii_lowercase() && it != '-');
-            let named = tokens.filter(|it| it.starts_with("--") && it.len() > 3);
-            for option in named.filter(|it| !it.ends_with('-')) {
+            let tokens = line.split(|item: char| !item.is_ascii_lowercase() && item != '-');
+            let named = tokens.filter(|item| item.starts_with("--") && item.len() > 3);
+            for option in named.filter(|item| !item.ends_with('-')) {
                 let mut others = OPTIONS_OF_OTHERS.split(' ');
-                let is_known = options.contains(option) || others.any(|it| it == option);
+                let is_known = options.contains(option) || others.any(|item| item == option);
                 assert!(is_known, "{shown}: no option {option} in {line}");
             }
         }
@@ -235,12 +236,12 @@ fn commands_words_and_options_exist() {
 }
 
 #[test]
-fn every_key_of_the_files_is_explained() {
+fn keys_of_the_files_are_explained() {
     let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
     let config: String = files(&root().join("config")).iter().map(text).collect();
     let parts: Vec<&str> = config.split('"').collect();
-    let keys = parts.windows(2).filter(|it| it[1].starts_with(':'));
-    let keys: BTreeSet<&str> = keys.map(|it| it[0]).collect();
+    let keys = parts.windows(2).filter(|item| item[1].starts_with(':'));
+    let keys: BTreeSet<&str> = keys.map(|item| item[0]).collect();
     assert!(keys.len() > 40, "{keys:?}");
     let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
     for key in keys {

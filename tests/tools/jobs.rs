@@ -27,11 +27,11 @@ fn shell(folder: &Path, script: &str) -> Command {
 }
 
 /// What a command says on its two streams; it must end with that code.
-fn said(command: &mut Command, code: i32) -> [String; 2] {
+fn output(command: &mut Command, code: i32) -> [String; 2] {
     let output = command.output().unwrap();
-    let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{said:?}");
-    said
+    let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    assert_eq!(output.status.code(), Some(code), "{texts:?}");
+    texts
 }
 
 fn entrants(count: usize) -> Vec<Entrant> {
@@ -43,14 +43,14 @@ fn entrants(count: usize) -> Vec<Entrant> {
 }
 
 #[test]
-fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
-    let world = World::new("");
+fn stage_with_a_killed_group_ends_the_same() {
+    let test = TestLeague::new("");
     let played = ["whole", "killed"].map(|name| {
-        let folder = world.folder.join(name);
+        let folder = test.folder.join(name);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("class.txt"), groups::text(&entrants(24))).unwrap();
         let deal = "$LEAGUE groups --entrants class.txt --size 4 --seed 7 --out season";
-        said(&mut shell(&folder, deal), 0);
+        output(&mut shell(&folder, deal), 0);
         if name == "killed" {
             let mut stage = shell(&folder, STAGE);
             stage
@@ -64,26 +64,26 @@ fn a_stage_of_which_a_group_was_killed_ends_as_an_undisturbed_one() {
                 (count() > 1 + 5 + 1 + 1).then_some(()) // head, agents, start, and the first that follows
             });
             let kill = "kill -9 $(cat 003.pid)";
-            said(&mut shell(&folder, kill), 0);
+            output(&mut shell(&folder, kill), 0);
             assert!(
                 !stage.wait().unwrap().success(),
                 "xargs tells of a failed job"
             );
             let status = "$LEAGUE season season/* --status --all --config ../config";
-            let [states, _] = said(&mut shell(&folder, status), 1);
+            let [states, _] = output(&mut shell(&folder, status), 1);
             assert!(!states.contains("season/003  over"), "{states}");
             assert_eq!(states.matches("  over\n").count(), 5, "{states}");
         }
-        let [said_by_jobs, _] = said(&mut shell(&folder, STAGE), 0);
+        let [said_by_jobs, _] = output(&mut shell(&folder, STAGE), 0);
         let over = said_by_jobs.matches("this league is over").count();
         assert_eq!(over, if name == "killed" { 5 } else { 0 }, "{said_by_jobs}");
         let season = "$LEAGUE season season/* --all --promote 2 --by expected --config ../config";
-        let [next, table] = said(&mut shell(&folder, season), 0);
+        let [next, table] = output(&mut shell(&folder, season), 0);
         assert_eq!(next.lines().count(), 12, "{next}");
         fs::write(folder.join("final.txt"), &next).unwrap();
         let last = "$LEAGUE local --entrants final.txt --data final --config ../config --port 0 \
                     --lead-sec 0 --seed 1 --quiet && $LEAGUE season final --config ../config";
-        let [champion, _] = said(&mut shell(&folder, last), 0);
+        let [champion, _] = output(&mut shell(&folder, last), 0);
         let (_, champion) = champion.split_once("  final  ").unwrap();
         (next, table, champion.to_string())
     });
@@ -110,8 +110,8 @@ fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
 }
 
 /// A file of entrants in a world: where it is.
-fn class(world: &World, text: &str) -> String {
-    let file = world.folder.join("class.txt");
+fn class(test: &TestLeague, text: &str) -> String {
+    let file = test.folder.join("class.txt");
     fs::write(&file, text).unwrap();
     file.to_str().unwrap().into()
 }
@@ -130,21 +130,21 @@ Ada:even | serve --entrants CLASS | --entrants is not for league serve; type: le
 Ada:even | groups --entrants CLASS | --out is missing"#;
 
 #[test]
-fn what_is_wrong_with_entrants_is_said_with_its_line() {
-    let world = World::new("");
-    let out = world.folder.join("season");
+fn faulty_entrants_are_refused_with_their_line() {
+    let test = TestLeague::new("");
+    let out = test.folder.join("season");
     let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
     let run = |entrants: &str, arguments: &str| {
-        let arguments = arguments.replace("CLASS", &class(&world, entrants));
-        world.word(&arguments)
+        let arguments = arguments.replace("CLASS", &class(&test, entrants));
+        test.run_tool(&arguments)
     };
     for [entrants, arguments, words] in rows(WRONG) {
         let entrants = entrants.replace(';', "\n").replace(':', "\t");
         let arguments = arguments.replace("DEAL", &deal);
-        let (code, said) = run(&entrants, &arguments);
+        let (code, output) = run(&entrants, &arguments);
         assert!(
-            code == Some(2) && said.contains(words),
-            "{arguments}: {said}"
+            code == Some(2) && output.contains(words),
+            "{arguments}: {output}"
         );
     }
     for (names, code) in [(3, 0), (3, 0), (4, 1)] {
@@ -154,65 +154,65 @@ fn what_is_wrong_with_entrants_is_said_with_its_line() {
 }
 
 #[test]
-fn a_player_of_another_machine_comes_by_itself() {
-    let world = World::new("");
+fn remote_entrant_registers_by_itself() {
+    let test = TestLeague::new("");
     let entrants = "Ada\thttp://192.0.2.1:8101/mcp\nBob\teven\nEve\todd\n";
-    let path = class(&world, entrants);
-    let mut league = world.manager(&format!("local --entrants {path} --referees 1"));
-    let elsewhere = World::new("");
+    let path = class(&test, entrants);
+    let mut league = test.manager(&format!("local --entrants {path} --referees 1"));
+    let elsewhere = TestLeague::new("");
     let own = format!("--manager {} --display-name Ada", league.url());
     let mut player = elsewhere.start("player", &own);
-    league.ends_well();
-    player.ends_well();
-    let table = world.table();
+    league.wait_for_success();
+    player.wait_for_success();
+    let table = test.table();
     let names = table.iter().map(|row| text_of(&row["display_name"]));
     assert_eq!(names.collect::<BTreeSet<_>>(), ["Ada", "Bob", "Eve"].into());
 }
 
 #[test]
-fn an_interrupted_league_waits_for_its_own_players_also_where_others_are_back_first() {
-    let world = World::new("");
-    let [mark, slow] = ["interrupted", "slow.sh"].map(|name| world.folder.join(name));
+fn interrupted_league_waits_for_its_own_players() {
+    let test = TestLeague::new("");
+    let [mark, slow] = ["interrupted", "slow.sh"].map(|name| test.folder.join(name));
     let player = executable("player").display().to_string();
     let wait = format!("[ -e {} ] && sleep 3", mark.display());
     fs::write(&slow, format!("{wait}\nexec {player} \"$@\"\n")).unwrap();
     let slow = slow.display();
     let entrants = format!("Ada\thttp://a/mcp\nBen\thttp://b/mcp\nBob\tsh {slow}\n");
-    let path = class(&world, &entrants);
+    let path = class(&test, &entrants);
     let arguments = format!("local --entrants {path} --referees 1 --lead-sec 1");
-    let elsewhere = World::new("");
-    let others = |league: &Agent| ["P01", "P02"].map(|id| elsewhere.agent(league, id, ""));
-    let mut league = world.manager(&arguments);
+    let elsewhere = TestLeague::new("");
+    let others = |league: &TestProcess| ["P01", "P02"].map(|id| elsewhere.agent(league, id, ""));
+    let mut league = test.manager(&arguments);
     let port = league.port();
     let players = others(&league);
-    world.starts();
+    test.starts();
     league.kill();
     drop(players);
     fs::write(mark, "").unwrap();
-    let mut league = world.manager(&format!("{arguments} --port {port}"));
+    let mut league = test.manager(&format!("{arguments} --port {port}"));
     let _players = others(&league);
-    league.ends_well();
-    world.check_played(3);
-    let results = format!("{:?}", world.events("Recorded"));
+    league.wait_for_success();
+    test.check_played(3);
+    let results = format!("{:?}", test.events("Recorded"));
     assert!(!results.contains("TECHNICAL_LOSS"), "{results}");
 }
 
 #[test]
-fn an_unfinished_league_of_other_entrants_is_not_gone_on_with() {
-    let world = World::new("");
-    let path = class(&world, &groups::text(&entrants(3)));
+fn unfinished_league_of_other_entrants_is_refused() {
+    let test = TestLeague::new("");
+    let path = class(&test, &groups::text(&entrants(3)));
     let arguments = format!("local --entrants {path} --lead-sec 60");
-    let mut league = world.manager(&arguments);
-    world.starts();
+    let mut league = test.manager(&arguments);
+    test.starts();
     league.kill();
-    class(&world, &groups::text(&entrants(4)));
+    class(&test, &groups::text(&entrants(4)));
     for arguments in ["local", &arguments] {
-        let (code, said) = world.word(&format!("{arguments} --port 0"));
-        let refused = said.contains("of other entrants lies in");
-        assert!(code == Some(1) && refused, "{said}");
+        let (code, output) = test.run_tool(&format!("{arguments} --port 0"));
+        let refused = output.contains("of other entrants lies in");
+        assert!(code == Some(1) && refused, "{output}");
     }
-    let _league = world.manager(&format!("{arguments} --fresh"));
+    let _league = test.manager(&format!("{arguments} --fresh"));
     wait_until("another league starts", || {
-        world.count("Started") == 1 && world.count("Registered") == 6
+        test.count("Started") == 1 && test.count("Registered") == 6
     });
 }

@@ -1,6 +1,6 @@
 //! Practice: what many matches say about a strategy, and the leagues in which they are played.
 
-use super::support::paper::{scoring, usual};
+use super::support::offline::{scoring, usual};
 use super::support::*;
 use crate::expected_points::{coin_points, pair_values};
 use crate::local::name_players;
@@ -33,7 +33,7 @@ const SAMPLES: &str = "
 100*0 100*1 40*3 | 220/240 | - | worse than a coin, and not";
 
 #[test]
-fn mean_standard_error_and_verdict_are_those_of_the_book() {
+fn mean_standard_error_and_verdict_are_correct() {
     for [parts, mean, square, verdict] in rows(SAMPLES) {
         let number = |text: &str| text.parse::<f64>().unwrap();
         let points = parts.split_whitespace().flat_map(|part| {
@@ -92,9 +92,9 @@ frequency | [1.5, 1.5]
 pattern | [1.5, 1.5]";
 
 #[test]
-fn against_constant_opponents_the_expectation_is_exact() {
+fn expectation_against_constant_opponents_is_exact() {
     for [strategy, against] in rows(CONSTANT) {
-        let came = [Parity::Even, Parity::Odd].map(|it| expected(strategy, it));
+        let came = [Parity::Even, Parity::Odd].map(|item| expected(strategy, item));
         assert_eq!(format!("{came:?}"), against, "{strategy}");
     }
     let coins = (expected("even", Parity::Even) + expected("odd", Parity::Even)) / 2.0; // a coin is either, as often
@@ -102,12 +102,12 @@ fn against_constant_opponents_the_expectation_is_exact() {
 }
 
 #[test]
-fn the_report_tells_players_apart_by_what_they_play() {
+fn report_of_a_practice_names_strategies() {
     let mine = ["ada", "python3 bin/player.py", "./ada"];
     let players = name_players(&mine, &["random", "even"], 6);
     let told = players
         .iter()
-        .map(|it| format!("{}: {}", it.name, it.command));
+        .map(|item| format!("{}: {}", item.name, item.command));
     let expected = [
         "ada: ada",
         "player.py: python3 bin/player.py",
@@ -125,9 +125,9 @@ fn reported(league: &League) -> String {
 }
 
 #[test]
-fn the_report_has_aligned_columns_whatever_the_names() {
+fn report_has_aligned_columns() {
     let two = "A!B | A=B | B>A".replace('A', "ada");
-    let two = paper::told(&two.replace('B', "日本の\u{7}プレーヤー"));
+    let two = offline::told(&two.replace('B', "日本の\u{7}プレーヤー"));
     let expected = "
  Id  Strategy           Matches  Points per match  Expected points  (1.25 is what a coin gets)
 P01  ada                      3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say
@@ -135,7 +135,7 @@ P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.
     assert_eq!(reported(&two), expected);
 
     // Whoever fails in every match has no expected points, however many matches there were.
-    let failed = paper::told(&["ada!bob"; 12].join(" | "));
+    let failed = offline::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
     let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically";
     assert!(lines.ends_with(row), "{lines}");
@@ -144,7 +144,7 @@ P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.
         "  R1M1    ada won, bob lost technically: P02 came late - P01 wins by default (make trace MATCH=R1M1 LOGS=a/logs)",
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
-    assert!(first_losses(&paper::told("ada?bob"), Path::new("logs")).is_empty());
+    assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());
 }
 
 /// What is no practice, and why.
@@ -158,35 +158,35 @@ local --mine true | P01 has ended, so the league does not begin
 local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
 
 #[test]
-fn practice_replaces_practice_and_nothing_else() {
-    let world = World::new("");
+fn practice_replaces_only_the_last_practice() {
+    let test = TestLeague::new("");
     let refused = |arguments: &str, words: &str| {
-        let mut league = world.start_unheard("league_manager", arguments);
-        league.complains(words);
+        let mut league = test.spawn("league_manager", arguments);
+        league.wait_for_error(words);
         assert_ne!(league.wait().code(), Some(0), "{arguments}");
     };
-    let practiced = || files(&world.folder.join("data/practice/matches")).len();
-    let foreign = world.folder.join("data/practice/of_mine");
+    let practiced = || files(&test.folder.join("data/practice/matches")).len();
+    let foreign = test.folder.join("data/practice/of_mine");
     fs::create_dir_all(&foreign).unwrap();
     refused("local --cycles 1", "not from a practice");
     assert!(foreign.exists());
     fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
 
-    let output = world.local("--players 8 --seed 7"); // a real league, always the same
-    check_says(&output, "(P02) with 12 points");
-    let real = fs::read(world.league_file("journal.jsonl")).unwrap();
+    let output = test.local("--players 8 --seed 7"); // a real league, always the same
+    check_contains(&output, "(P02) with 12 points");
+    let real = fs::read(test.league_file("journal.jsonl")).unwrap();
     let mine = format!("{},player", executable("player").display());
     for (option, value, matches) in [("--mine", &*mine, 3), ("--cycles", "4", 12)] {
         // As a deletion that fails half way leaves it.
-        let _ = fs::remove_dir_all(world.folder.join("data/practice/agents"));
-        let output = world.local(&format!("--players 3 {option} {value}"));
+        let _ = fs::remove_dir_all(test.folder.join("data/practice/agents"));
+        let output = test.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
-        check_says(&output, "Expected points  (1.25 is what a coin gets)");
+        check_contains(&output, "Expected points  (1.25 is what a coin gets)");
         assert_eq!(practiced(), matches);
     }
-    assert!(fs::read(world.league_file("journal.jsonl")).unwrap() == real);
-    let lock = world.folder.join("data/agents/practice.lock");
+    assert!(fs::read(test.league_file("journal.jsonl")).unwrap() == real);
+    let lock = test.folder.join("data/agents/practice.lock");
     let lock = fs::File::options().write(true).open(lock).unwrap();
     lock.lock().unwrap();
     refused("local --cycles 1", "data is in use");
@@ -195,12 +195,12 @@ fn practice_replaces_practice_and_nothing_else() {
     for [arguments, why] in rows(REFUSED) {
         refused(arguments, why);
     }
-    let output = world.local("--mine player,player,player,player");
-    check_says(&output, "P05");
+    let output = test.local("--mine player,player,player,player");
+    check_contains(&output, "P05");
 }
 
 #[test]
-fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
+fn choices_are_worth_their_average_over_all_draws() {
     let worth = pair_values("even_odd", &usual());
     for (text, expected) in [
         ("even odd", 1.5),
@@ -214,22 +214,22 @@ fn choices_are_worth_what_the_draw_makes_of_them_on_average() {
 }
 
 #[test]
-fn a_league_is_played_in_an_empty_folder() {
-    let world = World::new("");
-    let folder = world.folder.join("empty");
+fn league_is_played_in_an_empty_folder() {
+    let test = TestLeague::new("");
+    let folder = test.folder.join("empty");
     fs::create_dir(&folder).unwrap();
     let run = |program: &str, arguments: &str| {
         let mut command = Command::new(executable(program));
         command.args(arguments.split(' ')).stdin(Stdio::null());
         let output = command.current_dir(&folder).output().unwrap();
-        let said = [output.stdout, output.stderr].concat();
-        (output.status.code(), String::from_utf8(said).unwrap())
+        let text = [output.stdout, output.stderr].concat();
+        (output.status.code(), String::from_utf8(text).unwrap())
     };
-    let (code, said) = run("league_manager", "--port 0");
-    check_says(&said, "run this where the folder config is");
+    let (code, output) = run("league_manager", "--port 0");
+    check_contains(&output, "run this where the folder config is");
     assert_eq!(code, Some(2), "the plain programs bring no configuration");
-    let (code, said) = run("league", "local --port 0 --players 2");
-    check_says(&said, "there was no folder config here");
-    check_says(&said, "Champion: ");
-    assert_eq!(code, Some(0), "{said}");
+    let (code, output) = run("league", "local --port 0 --players 2");
+    check_contains(&output, "there was no folder config here");
+    check_contains(&output, "Champion: ");
+    assert_eq!(code, Some(0), "{output}");
 }

@@ -1,7 +1,7 @@
 //! `bin/player.py`, the template of a player in Python: it plays, refuses unauthenticated messages,
 //! survives wrong answers to its registration, and shows a student what is wrong with `choose`.
 
-use super::support::stand_in::{converse, spoken};
+use super::support::fake::{converse, message_of_line};
 use super::support::*;
 use std::process::Command;
 use std::{fs, thread};
@@ -9,43 +9,43 @@ use std::{fs, thread};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
 
 /// Returns a world, if there is a python3.
-fn world() -> Option<World> {
-    has_python().then(|| World::new(""))
+fn test() -> Option<TestLeague> {
+    has_python().then(|| TestLeague::new(""))
 }
 
 /// Starts a player, P01 unless `options` say otherwise.
-fn start(world: &World, manager: &str, options: &str) -> Agent {
-    world.python(SCRIPT, manager, &format!("--player-id P01 {options}"))
+fn start(test: &TestLeague, manager: &str, options: &str) -> TestProcess {
+    test.python(SCRIPT, manager, &format!("--player-id P01 {options}"))
 }
 
 /// Starts P01, and a stand-in for the manager that has registered it.
-fn start_registered(world: &World, script: &str) -> (Peer, Agent) {
-    let manager = stand_in::manager();
+fn start_registered(test: &TestLeague, script: &str) -> (FakeAgent, TestProcess) {
+    let manager = fake::manager();
     let folder = manager.url.replace([':', '/'], ""); // of its own
-    let player = world.python(script, &manager.url, &format!("--data {folder}"));
+    let player = test.python(script, &manager.url, &format!("--data {folder}"));
     player.line("is P01");
     (manager, player)
 }
 
 /// Writes a template with another `choose`, and returns its path.
-fn write_with_choose(world: &World, body: &str) -> String {
+fn write_with_choose(test: &TestLeague, body: &str) -> String {
     let template = fs::read_to_string(SCRIPT).unwrap();
     let original = "return random.choice(turn.legal_moves)\n";
     assert_eq!(template.matches(original).count(), 1);
-    let path = world.folder.join("mine.py");
+    let path = test.folder.join("mine.py");
     fs::write(&path, template.replace(original, &format!("{body}\n"))).unwrap();
     path.to_str().unwrap().into()
 }
 
 /// Returns how often a text is in the standard error of a player.
-fn count(player: &Agent, text: &str) -> usize {
-    player.said().matches(text).count()
+fn count(player: &TestProcess, text: &str) -> usize {
+    player.errors().matches(text).count()
 }
 
 /// Checks that a player ends with an exit code and a text on standard error.
-fn check_failure(mut player: Agent, code: i32, text: &str) {
+fn check_failure(mut player: TestProcess, code: i32, text: &str) {
     assert_eq!(player.wait().code(), Some(code), "{text}");
-    player.complains(text);
+    player.wait_for_error(text);
 }
 
 #[test]
@@ -56,8 +56,8 @@ fn template_has_no_long_lines() {
 
 #[test]
 fn template_plays_a_practice_without_technical_losses() {
-    let Some(world) = world() else { return };
-    let output = world.local(&format!("--players 3 --cycles 4 --mine `python3 {SCRIPT}`"));
+    let Some(test) = test() else { return };
+    let output = test.local(&format!("--players 3 --cycles 4 --mine `python3 {SCRIPT}`"));
     let squeezed = output.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(squeezed.contains(" P01 player.py 8 "), "matches: {output}");
     assert!(!output.contains("lost technically"), "{output}");
@@ -102,8 +102,8 @@ true asks R1M1: chooses";
 
 #[test]
 fn unauthenticated_messages_are_refused() {
-    let Some(world) = world() else { return };
-    let (_manager, mut player) = start_registered(&world, SCRIPT);
+    let Some(test) = test() else { return };
+    let (_manager, mut player) = start_registered(&test, SCRIPT);
     let url = player.url();
     for [headers, body, expected, content] in rows(REQUESTS) {
         let headers = headers.replace("OWN", url.trim_end_matches("/mcp"));
@@ -124,7 +124,7 @@ fn unauthenticated_messages_are_refused() {
     assert_eq!(http("GET", &url, "", b"").0, 405);
 
     converse(&url, TOKEN_CHECKS);
-    let call = spoken("true asks R1M1");
+    let call = message_of_line("true asks R1M1");
     let choice = send(&url, &call);
     for field in ["match_id", "conversation_id", "auth_token"] {
         assert_eq!(choice[field], call[field]);
@@ -164,12 +164,12 @@ true complains R1M1 /context/problem=last | last"#;
 
 #[test]
 fn errors_are_printed_once() {
-    let Some(world) = world() else { return };
-    let (_manager, player) = start_registered(&world, SCRIPT);
+    let Some(test) = test() else { return };
+    let (_manager, player) = start_registered(&test, SCRIPT);
     converse(&player.url(), "true invites R1M1: joins");
     for [line, text] in rows(PRINTED_ERRORS) {
-        send(&player.url(), &spoken(line));
-        player.complains(text);
+        send(&player.url(), &message_of_line(line));
+        player.wait_for_error(text);
     }
     assert_eq!(count(&player, "parity_choice: missing"), 1);
 }
@@ -182,13 +182,13 @@ return turn.thiers[-1] | -32603 | `return turn.thiers[-1]`: AttributeError:"#;
 
 #[test]
 fn faulty_choose_is_explained_once() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     for [body, expected, explanation] in rows(FAULTY) {
-        let (_manager, player) = start_registered(&world, &write_with_choose(&world, body));
+        let (_manager, player) = start_registered(&test, &write_with_choose(&test, body));
         player.line("mine is P01"); // without --display-name the name is that of the file
         converse(&player.url(), "true invites R1M1: joins");
         for _ in 0..3 {
-            let answer = send(&player.url(), &spoken("true asks R1M1"));
+            let answer = send(&player.url(), &message_of_line("true asks R1M1"));
             let choice = &answer["parity_choice"];
             let result = answer.pointer("/error/code").unwrap_or(choice);
             assert_eq!(result.to_string(), expected, "{body}");
@@ -197,8 +197,8 @@ fn faulty_choose_is_explained_once() {
             &player.url(),
             "true complains R1M1 /context/problem=referee: ok\ntrue ends R1M1 P02: ok",
         );
-        player.complains(explanation);
-        player.complains("referee");
+        player.wait_for_error(explanation);
+        player.wait_for_error("referee");
         for (text, expected) in [("your choose", 1), ("Traceback", 0), ("referee", 1)] {
             assert_eq!(count(&player, text), expected, "{body}");
         }
@@ -207,35 +207,35 @@ fn faulty_choose_is_explained_once() {
 
 #[test]
 fn errors_are_printed_while_choose_runs() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     let slow = "print('thinks', flush=True)
     while not os.path.exists('printed'):
         time.sleep(0.01)
     return \"odd\"";
-    let (_manager, player) = start_registered(&world, &write_with_choose(&world, slow));
+    let (_manager, player) = start_registered(&test, &write_with_choose(&test, slow));
     let url = player.url();
     converse(&url, "true invites R1M1: joins");
     thread::scope(|scope| {
-        let late = scope.spawn(|| send(&url, &spoken("true asks R1M1")));
+        let late = scope.spawn(|| send(&url, &message_of_line("true asks R1M1")));
         player.line("thinks");
         converse(&url, "true complains R1M1 /context/problem=late: ok");
-        player.complains("P01: R1M1: E004 parity_choice: late");
-        fs::write(world.folder.join("printed"), "").unwrap();
+        player.wait_for_error("P01: R1M1: E004 parity_choice: late");
+        fs::write(test.folder.join("printed"), "").unwrap();
         assert_eq!(late.join().unwrap()["parity_choice"], "odd");
     });
 }
 
 fn send_move_call(url: &str, line: &str) -> Value {
     let game = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe";
-    send(url, &spoken(&format!("{line} {game}")))
+    send(url, &message_of_line(&format!("{line} {game}")))
 }
 
 #[test]
 fn each_move_of_another_game_is_answered_once() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     let says = "print(turn.game_type, turn.position, turn.move_number, turn.theirs, flush=True)
     return turn.legal_moves[-1]";
-    let (_manager, player) = start_registered(&world, &write_with_choose(&world, says));
+    let (_manager, player) = start_registered(&test, &write_with_choose(&test, says));
     let url = player.url();
     converse(
         &url,
@@ -270,7 +270,7 @@ fn accepted(id: &str) -> String {
 
 #[test]
 fn wrong_answers_to_a_registration_are_explained() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     let rows = [
         ("[1]", "answers [1], which does not let us in"),
         ("null", "answers null, which does not let us in"),
@@ -288,24 +288,24 @@ fn wrong_answers_to_a_registration_are_explained() {
     let started = rows.map(|(body, explanation)| {
         // A wrong answer first, then one that accepts.
         let answers = [body.to_string(), accepted("\"P01\"")];
-        let manager = Peer::counting(move |n, _| Does::Body(answers[n.min(1)].clone()));
+        let manager = FakeAgent::counting(move |n, _| FakeReply::Body(answers[n.min(1)].clone()));
         let folder = manager.url.replace([':', '/'], "");
-        let player = start(&world, &manager.url, &format!("--data {folder}"));
+        let player = start(&test, &manager.url, &format!("--data {folder}"));
         (player, manager, explanation)
     });
     for (player, manager, explanation) in &started {
         player.line("player is P01");
         let waiting = "waiting for the league manager at";
-        player.complains(&format!("{waiting} {}: it ", manager.url));
-        player.complains(explanation);
+        player.wait_for_error(&format!("{waiting} {}: it ", manager.url));
+        player.wait_for_error(explanation);
         assert_eq!(count(player, "Traceback"), 0, "{explanation}");
     }
 
-    let rejection = Peer::new(|_| stand_in::rejects("the door is shut", None));
+    let rejection = FakeAgent::new(|_| fake::rejects("the door is shut", None));
     let error =
         json!({"error_code": "E003", "context": {"field": "player_meta", "problem": "missing"}});
     let error = message("LEAGUE_ERROR", "league_manager", error);
-    let refusal = Peer::new(move |_| Does::Answer(error.clone()));
+    let refusal = FakeAgent::new(move |_| FakeReply::Answer(error.clone()));
     for (manager, explanation) in [
         (
             rejection,
@@ -316,16 +316,12 @@ fn wrong_answers_to_a_registration_are_explained() {
             "the league manager refuses us: E003 player_meta: missing",
         ),
     ] {
-        check_failure(
-            start(&world, &manager.url, "--data refused"),
-            1,
-            explanation,
-        );
+        check_failure(start(&test, &manager.url, "--data refused"), 1, explanation);
     }
 }
 
 /// Waits until a manager has received that many registrations, and returns them.
-fn registrations(manager: &Peer, count: usize) -> Vec<Value> {
+fn registrations(manager: &FakeAgent, count: usize) -> Vec<Value> {
     until("it registers", || {
         Some(manager.received("LEAGUE_REGISTER_REQUEST")).filter(|all| all.len() >= count)
     })
@@ -337,14 +333,14 @@ fn key(request: &Value) -> &str {
 
 #[test]
 fn killed_player_registers_again_with_its_credentials() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     // It is killed before it has read the answer: its key is saved before, and sent again.
-    let silent = Peer::new(|_| Does::Silence);
-    let mut player = start(&world, &silent.url, "");
+    let silent = FakeAgent::new(|_| FakeReply::Silence);
+    let mut player = start(&test, &silent.url, "");
     registrations(&silent, 1);
-    let saved = world.data("agents/P01.json");
+    let saved = test.data("agents/P01.json");
     player.kill();
-    let again = start(&world, &silent.url, "");
+    let again = start(&test, &silent.url, "");
     let requests = registrations(&silent, 2);
     let keys = [&requests[0], &requests[1]].map(key);
     assert_eq!(keys, [text_of(&saved["registration_key"]); 2]);
@@ -353,25 +349,25 @@ fn killed_player_registers_again_with_its_credentials() {
 
     // With a real manager: its credentials have the token, only their owner may read them, and it is
     // the same player afterwards.
-    let manager = world.serve("");
-    let player = start(&world, &manager.url(), "");
+    let manager = test.serve("");
+    let player = start(&test, &manager.url(), "");
     player.line("is P01");
-    let first = world.data("agents/P01.json");
+    let first = test.data("agents/P01.json");
     assert!(text_of(&first["token"]).starts_with("tok-p01-"), "{first}");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        let file = fs::metadata(world.folder.join("data/agents/P01.json")).unwrap();
+        let file = fs::metadata(test.folder.join("data/agents/P01.json")).unwrap();
         assert_eq!(file.permissions().mode() & 0o777, 0o600);
     }
-    check_failure(start(&world, &manager.url(), ""), 1, "--data");
+    check_failure(start(&test, &manager.url(), ""), 1, "--data");
     drop(player);
-    let player = start(&world, &manager.url(), "");
+    let player = start(&test, &manager.url(), "");
     player.line("is P01");
-    assert_eq!(world.data("agents/P01.json")["token"], first["token"]);
+    assert_eq!(test.data("agents/P01.json")["token"], first["token"]);
     drop(player);
     let problem = format!("is of a league at {}", manager.url());
-    check_failure(start(&world, "http://localhost:1/mcp", ""), 1, &problem);
+    check_failure(start(&test, "http://localhost:1/mcp", ""), 1, &problem);
 }
 
 /// A manager's address, options, and the problem.
@@ -381,9 +377,9 @@ ftp://localhost | | expected an address like http://10.0.0.5:8000";
 
 #[test]
 fn address_of_the_manager_is_enough_to_join() {
-    let Some(world) = world() else { return };
+    let Some(test) = test() else { return };
     for [manager, options, problem] in rows(WRONG_USE) {
-        check_failure(start(&world, manager, options), 2, problem);
+        check_failure(start(&test, manager, options), 2, problem);
     }
 
     let help = Command::new("python3").args([SCRIPT, "--help"]).output();
@@ -394,57 +390,53 @@ fn address_of_the_manager_is_enough_to_join() {
     }
 
     // A bare address gets /mcp; for a manager on this machine it listens on this machine only.
-    let manager = world.serve("");
+    let manager = test.serve("");
     let bare = manager.url().replace("http://", "").replace("/mcp", "");
-    let player = start(
-        &world,
-        &bare,
-        "--display-name Ada --some-option of-tomorrow",
-    );
+    let player = start(&test, &bare, "--display-name Ada --some-option of-tomorrow");
     player.line("Ada is P01 in ");
     assert!(player.url().starts_with("http://localhost:"));
 
     // For another machine it listens on all addresses, and names the one that is reached from there.
     let Some(own) = own_address() else { return };
     let manager = format!("http://{own}:1");
-    let player = start(&world, &manager, "--data elsewhere");
+    let player = start(&test, &manager, "--data elsewhere");
     let url = player.url();
     assert!(url.starts_with(&format!("http://{own}:")), "{url}");
     assert_eq!(call(&url, "ping", json!({}))["result"], json!({}));
-    player.complains(&format!(
+    player.wait_for_error(&format!(
         "the league manager at {manager}/mcp: it cannot be reached"
     ));
     let contact = "http://ada.example:81/mcp";
     let options = format!("--data contact --host 127.0.0.1 --contact-endpoint {contact}");
-    assert_eq!(start(&world, &manager, &options).url(), contact);
+    assert_eq!(start(&test, &manager, &options).url(), contact);
 }
 
 #[test]
 fn player_with_stay_joins_the_next_league() {
-    let Some(world) = world() else { return };
-    let manager = Peer::counting(|n, request| match n {
-        1 => stand_in::rejects("started", Some("E019")),
-        _ => stand_in::answers(request),
+    let Some(test) = test() else { return };
+    let manager = FakeAgent::counting(|n, request| match n {
+        1 => fake::rejects("started", Some("E019")),
+        _ => fake::answers(request),
     });
-    let player = start(&world, &manager.url, "--stay");
+    let player = start(&test, &manager.url, "--stay");
     player.line("is P01");
     converse(&player.url(), "true invites R1M1: joins\nmanager ends: ok");
     player.line("Champion: Alpha (P01)");
     let requests = registrations(&manager, 3);
-    player.complains("says started: we join the next league (--stay)");
+    player.wait_for_error("says started: we join the next league (--stay)");
     assert_eq!(requests[1]["auth_token"], Value::Null); // not the token of the old league
     let keys: Vec<&str> = requests.iter().map(key).collect();
     assert!(keys[0] != keys[1] && keys[1] == keys[2]);
     wait_until("the new credentials are saved", || {
-        world.data("agents/P01.json")["token"] == stand_in::TOKEN
+        test.data("agents/P01.json")["token"] == fake::TOKEN
     });
     converse(&player.url(), "true asks R1M1: E015"); // a match of the old league
     drop(player);
 
-    let manager = stand_in::manager();
-    let mut player = start(&world, &manager.url, "--data other");
+    let manager = fake::manager();
+    let mut player = start(&test, &manager.url, "--data other");
     player.line("is P01");
     converse(&player.url(), "manager ends: ok");
-    player.ends_well();
-    assert!(!world.folder.join("other/agents/P01.json").exists());
+    player.wait_for_success();
+    assert!(!test.folder.join("other/agents/P01.json").exists());
 }

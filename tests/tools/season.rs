@@ -1,7 +1,7 @@
 //! What is counted from the documents that leagues leave: luck, expected points, who is equal, the
 //! season, the files for people. No sockets; a league is written as a line of results.
 
-use super::support::{World, check_says, paper, rows};
+use super::support::{TestLeague, check_contains, offline, rows};
 use crate::derived::DerivedFields;
 use crate::document::view;
 use crate::expected_points::expected_by_player;
@@ -20,7 +20,7 @@ use std::{fs, path::Path};
 
 /// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
 fn league(script: &str) -> LeagueView {
-    document(&paper::told(script), false)
+    document(&offline::told(script), false)
 }
 
 /// The files of leagues.
@@ -42,7 +42,7 @@ fn expected_points_are_what_the_choices_were_worth_and_forfeits_count_nothing() 
     let worth: Vec<&str> = worth.flatten().take(3).collect();
     assert_eq!(worth, ["1.5", "1.0", ""], "{results}");
     let table = standings(&view, &expected);
-    check_says(&table, "P01,P01,3,3,0,0,9,3.0,");
+    check_contains(&table, "P01,P01,3,3,0,0,9,3.0,");
 }
 
 /// A league, its rounds parted by commas, and who is equal in it; in the third they have not met.
@@ -54,7 +54,7 @@ P01>P02 P02>P03 P03>P01 | P01 P02 P03
 P01>P02 P03>P04, P01>P03 P02>P04, P03>P02 P01?P04 |";
 
 #[test]
-fn players_that_no_tie_break_parts_are_equal() {
+fn players_with_equal_tiebreaks_share_a_rank() {
     for [script, groups] in rows(EQUALS) {
         let equal = DerivedFields::of(&league(&script.replace(", ", " | "))).equals;
         let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
@@ -70,7 +70,7 @@ P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, somebody woul
 P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, somebody would have 6 points or more in about 25 of 100 such leagues.";
 
 #[test]
-fn luck_holds_forfeits_as_they_were() {
+fn forfeits_do_not_count_as_luck() {
     let outcomes = [[3, 0], [0, 3], [1, 1], [1, 1]];
     // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with
     // 1/8, and so on.
@@ -96,11 +96,13 @@ fn luck_holds_forfeits_as_they_were() {
 }
 
 #[test]
-fn the_season_goes_by_points_per_match() {
+fn season_is_ordered_by_points_per_match() {
     let small = league("P01>P02");
     let large = league("P05=P02 P04=P03 | P05=P04 P02=P03 | P05=P03 P02=P04 | P02=P05");
     let mut players = BTreeMap::new();
-    [small, large].iter().for_each(|it| add(&mut players, it));
+    [small, large]
+        .iter()
+        .for_each(|item| add(&mut players, item));
     let season = rank_players(players);
     let told = season.iter().map(|(name, sums)| {
         let [titles, leagues] = [sums.titles, sums.leagues];
@@ -120,39 +122,39 @@ fn the_season_goes_by_points_per_match() {
 }
 
 #[test]
-fn a_season_leaves_local_leagues_and_practice_out_unless_asked() {
-    let world = World::new("");
+fn season_leaves_out_local_leagues_unless_named() {
+    let test = TestLeague::new("");
     let keep = |folder: &str, script: &str, is_local: bool| {
-        let document = document(&paper::told(script), is_local);
+        let document = document(&offline::told(script), is_local);
         let text = serde_json::to_string(&document).unwrap();
-        let folder = world.folder.join("data").join(folder);
+        let folder = test.folder.join("data").join(folder);
         keep(&folder, "league.json", &text);
     };
     let own = "leagues/league_2025_even_odd";
     keep(own, "P01>P02", true);
     keep(&format!("practice/{own}"), "P01>P02", true);
-    let (code, said) = world.word("season");
+    let (code, output) = test.run_tool("season");
     let hint = "--all counts local leagues and practice too";
-    assert!(code == Some(1) && said.contains(hint), "{said}");
+    assert!(code == Some(1) && output.contains(hint), "{output}");
     keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
     keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
-    let (_, said) = world.word("season");
+    let (_, output) = test.run_tool("season");
     let champion = "  2025-01-15  champion: P02\n";
     assert!(
-        said.starts_with("1 league, ") && said.contains(champion),
-        "{said}"
+        output.starts_with("1 league, ") && output.contains(champion),
+        "{output}"
     );
-    let (_, said) = world.word("season --all");
-    assert!(said.starts_with("3 leagues, "), "{said}");
+    let (_, output) = test.run_tool("season --all");
+    assert!(output.starts_with("3 leagues, "), "{output}");
 }
 
 #[test]
-fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_again() {
-    let world = World::new("");
-    let data = world.folder.join("data");
+fn unwritable_file_does_not_stop_the_others() {
+    let test = TestLeague::new("");
+    let data = test.folder.join("data");
     let view = league("P01>P02 P03=P04");
-    let mut exporter = Exporter::new(data.clone(), world.folder.join("logs"));
-    let in_the_way = ["standings.json", "report.html"].map(|name| world.league_file(name));
+    let mut exporter = Exporter::new(data.clone(), test.folder.join("logs"));
+    let in_the_way = ["standings.json", "report.html"].map(|name| test.league_file(name));
     for path in &in_the_way {
         fs::create_dir_all(path.join("x")).unwrap();
     }
@@ -162,7 +164,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
     let words = "2 of the files to keep cannot be written: ";
     assert!(failed.starts_with(words), "{failed}");
     for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
-        assert!(world.league_file(name).is_file(), "{name}");
+        assert!(test.league_file(name).is_file(), "{name}");
     }
     let game = data.join("matches/league_2025_even_odd/R1M2.json");
     assert!(game.is_file());
@@ -176,7 +178,7 @@ fn a_file_that_cannot_be_written_keeps_no_other_from_being_written_and_is_tried_
 }
 
 #[test]
-fn a_cell_is_a_text_or_a_number_whatever_it_says() {
+fn csv_cells_are_quoted() {
     let rows = [
         ("a,b", "\"a,b\""),
         ("a;b", "\"a;b\""),
@@ -203,9 +205,9 @@ const LEFT_OUT: &str = "
 notes | foreign, for it holds no league league_2025_even_odd";
 
 #[test]
-fn a_stage_names_every_group_that_it_leaves_out() {
-    let world = World::new("");
-    let season = world.folder.join("season");
+fn groups_left_out_of_a_stage_are_named() {
+    let test = TestLeague::new("");
+    let season = test.folder.join("season");
     let put = |group: &str, name: &str, text: &str| {
         let folder = season.join(group).join("leagues/league_2025_even_odd");
         keep(&folder, name, text);
@@ -227,25 +229,25 @@ fn a_stage_names_every_group_that_it_leaves_out() {
     let paths = names.map(|name| season.join(name).display().to_string());
     let run = |options: &str| {
         let arguments = format!("season {} {options}", paths.join(" "));
-        let mut command = world.command("league", &arguments);
+        let mut command = test.command("league", &arguments);
         let output = command.output().unwrap();
-        let said = [output.stdout, output.stderr].map(|it| String::from_utf8(it).unwrap());
-        (output.status.code(), said)
+        let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+        (output.status.code(), texts)
     };
     let (code, [states, _]) = run("--status");
-    let (_, [shown, left_out]) = run("");
+    let (_, [shown, print_left_out]) = run("");
     for [group, words] in rows(LEFT_OUT) {
         let path = season.join(group);
         let path = path.display();
-        check_says(&states, &format!("{path}  {words}"));
+        check_contains(&states, &format!("{path}  {words}"));
         let wanted = format!("{path} is left out: {words}");
-        check_says(&left_out, &wanted);
+        check_contains(&print_left_out, &wanted);
     }
     assert!(
         code == Some(0) && states.contains("001  over\n"),
         "{states}"
     );
-    check_says(&shown, "001  2025-01-15  champion: P03\n");
+    check_contains(&shown, "001  2025-01-15  champion: P03\n");
     assert_eq!(run(""), run(""), "the same twice");
     // P04 is third in the table, but its two draws with equal choices are worth less than two
     // matches that others had.
@@ -261,8 +263,8 @@ fn a_stage_names_every_group_that_it_leaves_out() {
         ("--promote 2 --by luck", 2, ""),
         ("--status --all", 1, &states),
     ] {
-        let (came, [printed, said]) = run(options);
-        assert_eq!((came, &*printed), (Some(code), promoted), "{said}");
+        let (came, [printed, output]) = run(options);
+        assert_eq!((came, &*printed), (Some(code), promoted), "{output}");
     }
 
     // A player that calls itself otherwise than its entrant stops nobody.
@@ -271,13 +273,13 @@ fn a_stage_names_every_group_that_it_leaves_out() {
         "entrants.txt",
         "P02\ttwo\nAda\tthree\nP04\tfour\nP01\tone\n",
     );
-    let (code, [printed, said]) = run("--promote 2");
+    let (code, [printed, output]) = run("--promote 2");
     assert_eq!(
         (code, &*printed),
         (Some(0), "P01\tone\nP04\tfour\n"),
-        "{said}"
+        "{output}"
     );
-    check_says(&said, "P03 calls itself P03, which is not its name in ");
+    check_contains(&output, "P03 calls itself P03, which is not its name in ");
 }
 
 /// The document of a league, under the name of the shipped one.

@@ -2,7 +2,7 @@
 //! referee, and leagues of real processes, some of which are killed. `scripts/match` has illegal,
 //! late and wrong moves, `scripts/results` the manager's checks, and `games.rs` the winners.
 
-use super::support::stand_in::{self, converse, spoken};
+use super::support::fake::{self, converse, message_of_line};
 use super::support::*;
 use crate::strategies::{self, Turn};
 use league::games::{Game, Move, alternating, tic_tac_toe};
@@ -103,40 +103,40 @@ true asks R1M1 move_number=9999 FIRST: E015";
 
 #[test]
 fn player_answers_each_move_once_and_only_to_its_referee() {
-    let (world, manager) = (World::new(""), stand_in::manager());
+    let (test, manager) = (TestLeague::new(""), fake::manager());
     let kind = "message_type=CHOOSE_MOVE_CALL game_type=tic_tac_toe position=";
     let first = "legal_moves=[\"9\"]";
     let asked = ASKED.replace(" asks ", &format!(" asks {kind} "));
-    let player = start_player(&world, &manager, "random");
+    let player = start_player(&test, &manager, "random");
     converse(&player.url(), &asked.replace("FIRST", first));
     drop(player);
 
-    let player = start_player(&world, &manager, "even"); // it plays only Even/Odd
-    let asked = spoken(&format!("true asks R1M1 move_number=1 {kind} {first}"));
+    let player = start_player(&test, &manager, "even"); // it plays only Even/Odd
+    let asked = message_of_line(&format!("true asks R1M1 move_number=1 {kind} {first}"));
     let refused = call(&player.url(), "choose_move", asked);
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
 }
 
-fn start_player(world: &World, manager: &Peer, strategy: &str) -> Agent {
+fn start_player(test: &TestLeague, manager: &FakeAgent, strategy: &str) -> TestProcess {
     let arguments = format!("play {strategy} --manager {}", manager.url);
-    let player = world.start("player", &arguments);
+    let player = test.start("player", &arguments);
     player.line("is P01");
     player
 }
 
 /// Returns a world whose league plays tic-tac-toe.
-fn world(edits: &str) -> World {
-    let world = World::new(edits);
-    world.play(GAME.game_type);
-    world
+fn test(edits: &str) -> TestLeague {
+    let test = TestLeague::new(edits);
+    test.play(GAME.game_type);
+    test
 }
 
 /// Checks that each result follows from its moves. Returns the number of technical losses.
-fn check_results(world: &World, matches: usize) -> usize {
-    let recorded = world.events("Recorded");
+fn check_results(test: &TestLeague, matches: usize) -> usize {
+    let recorded = test.events("Recorded");
     assert_eq!(recorded.len(), matches);
     let mut ids = BTreeSet::new();
-    let document = world.data("leagues/league_2025_even_odd/league.json");
+    let document = test.data("leagues/league_2025_even_odd/league.json");
     let mut technical = 0;
     for event in &recorded {
         let (result, id) = (&event["result"], text_of(&event["match_id"]));
@@ -159,19 +159,19 @@ fn check_results(world: &World, matches: usize) -> usize {
 
 #[test]
 fn finished_players_and_the_python_template_play_a_league() {
-    let world = world("");
+    let test = test("");
     let mut names = "perfect,perfect,blocks".to_string();
     if has_python() {
         let template = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
         names = format!("{names},python3 {template}");
     }
     let players = names.split(',').count();
-    let output = world.local(&format!("--players {players} --cycles 2 --mine `{names}`"));
-    check_says(&output, "is what the average player gets)");
-    let data = world.folder.join("data");
+    let output = test.local(&format!("--players {players} --cycles 2 --mine `{names}`"));
+    check_contains(&output, "is what the average player gets)");
+    let data = test.folder.join("data");
     fs::rename(data.join("practice/leagues"), data.join("leagues")).unwrap();
-    assert_eq!(check_results(&world, players * (players - 1)), 0);
-    let mut table = world.table();
+    assert_eq!(check_results(&test, players * (players - 1)), 0);
+    let mut table = test.table();
     table.retain(|row| row["player_id"] == "P01" || row["player_id"] == "P02");
     let losses: Vec<Value> = table.iter().map(|row| row["losses"].clone()).collect();
     assert_eq!(losses, [0, 0], "the perfect player loses no match");
@@ -184,33 +184,33 @@ fn is_later_move(call: &Value) -> bool {
 
 #[test]
 fn killed_agents_lose_no_results() {
-    let world = world("system timeouts.move_timeout_sec=60");
-    let mut manager = world.serve("");
+    let test = test("system timeouts.move_timeout_sec=60");
+    let mut manager = test.serve("");
     let gate = Gate::default();
     let slow = gate.clone();
-    let peer = Peer::new(move |request| {
+    let peer = FakeAgent::new(move |request| {
         if is_later_move(&request["params"]) {
             slow.pass();
         }
-        good_player("P01", "", request)
+        valid_reply("P01", "", request)
     });
     let url = manager.url();
     register_player(&url, "P01", &peer.url);
-    let others = ["P02", "P03", "P04"].map(|id| world.agent(&manager, id, "play blocks"));
-    let [mut first, second] = ["REF01", "REF02"].map(|id| world.agent(&manager, id, ""));
+    let others = ["P02", "P03", "P04"].map(|id| test.agent(&manager, id, "play blocks"));
+    let [mut first, second] = ["REF01", "REF02"].map(|id| test.agent(&manager, id, ""));
     for agent in others.iter().chain([&first, &second]) {
         agent.line(" is ");
     }
-    world.order("start", &url);
+    test.order("start", &url);
     wait_until("a match is in the middle", || {
         peer.received("CHOOSE_MOVE_CALL").iter().any(is_later_move)
     });
     first.kill();
-    manager.restart(&world, "serve");
-    let _first = world.agent(&manager, "REF01", "");
+    manager.restart(&test, "serve");
+    let _first = test.agent(&manager, "REF01", "");
     gate.open();
     let [mut player, _third, _fourth] = others;
     player.kill(); // it loses technically from now on
-    manager.ends_well();
-    check_results(&world, 6); // each match once
+    manager.wait_for_success();
+    check_results(&test, 6); // each match once
 }

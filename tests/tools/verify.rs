@@ -14,20 +14,20 @@ fn change(path: &Path, old: &str, new: &str) {
 
 #[test]
 fn changed_files_of_a_league_are_named() {
-    let world = World::new("");
-    world.local("--players 2 --referees 1 --seed 7");
-    let (code, printed) = world.word("verify");
+    let test = TestLeague::new("");
+    test.local("--players 2 --referees 1 --seed 7");
+    let (code, printed) = test.run_tool("verify");
     assert_eq!(code, Some(0), "{printed}");
-    check_says(
+    check_contains(
         &printed,
         "1 result in the journal; outboxes: 1, histories: 2, logs: 5; all agree",
     );
 
-    let journal = world.league_file("journal.jsonl");
-    let outbox = world.folder.join("data/referees/REF01/outbox.jsonl");
-    let history = world.folder.join("data/players/P02/history.json");
-    let log = world.folder.join("logs/agents/P01.log.jsonl");
-    let number = world.events("Recorded")[0]["result"]["details"]["drawn_number"].to_string();
+    let journal = test.league_file("journal.jsonl");
+    let outbox = test.folder.join("data/referees/REF01/outbox.jsonl");
+    let history = test.folder.join("data/players/P02/history.json");
+    let log = test.folder.join("logs/agents/P01.log.jsonl");
+    let number = test.events("Recorded")[0]["result"]["details"]["drawn_number"].to_string();
     let number = [
         format!("\"drawn_number\":{number}"),
         format!("\"drawn_number\": {number}"),
@@ -60,10 +60,10 @@ fn changed_files_of_a_league_are_named() {
     ] {
         let before = fs::read_to_string(path).unwrap();
         change(path, old, new);
-        let (code, printed) = world.word("verify");
+        let (code, printed) = test.run_tool("verify");
         assert_eq!(code, Some(1), "{printed}");
-        check_says(&printed, "1 difference");
-        check_says(&printed, difference);
+        check_contains(&printed, "1 difference");
+        check_contains(&printed, difference);
         fs::write(path, before).unwrap();
     }
 }

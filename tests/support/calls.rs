@@ -4,7 +4,7 @@
 //! agent and gives its answer. Nothing here knows a rule of the league: what is wrong is sent as
 //! readily as what is right.
 
-use super::{json_of, patience};
+use super::{json_of, time_limit};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
@@ -34,13 +34,13 @@ pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) 
         "{verb} {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{headers}Content-Length: {}\r\n\r\n",
         body.len()
     );
-    parted(&raw(url, &[head.as_bytes(), body].concat(), patience()))
+    split_response(&raw(url, &[head.as_bytes(), body].concat(), time_limit()))
 }
 
 /// The status (0: none) and the body of an answer.
-pub fn parted(answer: &[u8]) -> (u16, String) {
+pub fn split_response(answer: &[u8]) -> (u16, String) {
     let text = String::from_utf8_lossy(answer);
-    let status = text.split(' ').nth(1).and_then(|it| it.parse().ok());
+    let status = text.split(' ').nth(1).and_then(|item| item.parse().ok());
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status.unwrap_or(0), body.into())
 }
@@ -89,7 +89,7 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
 }
 
 /// The message in a JSON-RPC request or reply, or the bare message.
-pub fn unwrapped(shell: &Value) -> &Value {
+pub fn message_of(shell: &Value) -> &Value {
     let inside = ["params", "result"].iter().find_map(|key| shell.get(key));
     inside
         .filter(|_| shell["jsonrpc"] == "2.0")
@@ -97,7 +97,7 @@ pub fn unwrapped(shell: &Value) -> &Value {
 }
 
 /// `message` with one field changed; null takes it out.
-pub fn but(message: &Value, key: &str, value: Value) -> Value {
+pub fn with_field(message: &Value, key: &str, value: Value) -> Value {
     let mut changed = message.clone();
     set(&mut changed, key, value);
     changed

@@ -4,7 +4,7 @@
 //! A peer answers each request in a thread of its own by asking its script what it does, which may
 //! be anything that a network can do to us. It keeps what it was sent.
 
-use super::{message, now, patience, until};
+use super::{message, now, time_limit, until};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 /// What a scripted peer does with a request.
-pub enum Does {
+pub enum FakeReply {
     /// Answers with this as `result`.
     Answer(Value),
     /// Answers with this body, status 200.
@@ -30,37 +30,41 @@ pub enum Does {
 }
 
 /// An agent whose every answer a test decides. It keeps what it was sent.
-pub struct Peer {
+pub struct FakeAgent {
     pub url: String,
     pub requests: Arc<Mutex<Vec<Value>>>,
 }
 
-impl Peer {
+impl FakeAgent {
     /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
-    pub fn new(script: impl Fn(&Value) -> Does + Send + Sync + 'static) -> Peer {
-        Peer::with_paths(move |_, request| script(request))
+    pub fn new(script: impl Fn(&Value) -> FakeReply + Send + Sync + 'static) -> FakeAgent {
+        FakeAgent::with_paths(move |_, request| script(request))
     }
 
     /// The same; `script` is told the path to which the request came.
-    pub fn with_paths(script: impl Fn(&str, &Value) -> Does + Send + Sync + 'static) -> Peer {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
+    pub fn with_paths(
+        script: impl Fn(&str, &Value) -> FakeReply + Send + Sync + 'static,
+    ) -> FakeAgent {
+        let idle_agent = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = idle_agent.local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/mcp");
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (script, seen) = (Arc::new(script), Arc::clone(&requests));
         thread::spawn(move || {
-            for stream in listener.incoming().map_while(Result::ok) {
+            for stream in idle_agent.incoming().map_while(Result::ok) {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
                 thread::spawn(move || serve(stream, &*script, &seen));
             }
         });
-        Peer { url, requests }
+        FakeAgent { url, requests }
     }
 
     /// The same; `script` is told how many requests came before.
-    pub fn counting(script: impl Fn(usize, &Value) -> Does + Send + Sync + 'static) -> Peer {
+    pub fn counting(
+        script: impl Fn(usize, &Value) -> FakeReply + Send + Sync + 'static,
+    ) -> FakeAgent {
         let count = AtomicUsize::new(0);
-        Peer::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
+        FakeAgent::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
     }
 
     /// The messages of a type that it was sent so far (their `params`).
@@ -79,7 +83,11 @@ impl Peer {
     }
 }
 
-fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mutex<Vec<Value>>) {
+fn serve(
+    mut stream: TcpStream,
+    script: &dyn Fn(&str, &Value) -> FakeReply,
+    seen: &Mutex<Vec<Value>>,
+) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let (mut first, mut line, mut length) = (String::new(), String::new(), 0);
     let _ = reader.read_line(&mut first);
@@ -102,34 +110,34 @@ fn serve(mut stream: TcpStream, script: &dyn Fn(&str, &Value) -> Does, seen: &Mu
         format!("{head}\r\n\r\n{body}")
     };
     let done = match script(path, &request) {
-        Does::Answer(result) => {
+        FakeReply::Answer(result) => {
             let reply = json!({"jsonrpc": "2.0", "result": result, "id": request["id"]});
             stream.write_all(ok(&reply.to_string()).as_bytes())
         }
-        Does::Body(body) => stream.write_all(ok(&body).as_bytes()),
-        Does::Bytes(bytes) => stream.write_all(&bytes),
-        Does::Endless(bytes, pause) => loop {
+        FakeReply::Body(body) => stream.write_all(ok(&body).as_bytes()),
+        FakeReply::Bytes(bytes) => stream.write_all(&bytes),
+        FakeReply::Endless(bytes, pause) => loop {
             if stream.write_all(&bytes).is_err() {
                 break Ok(());
             }
             thread::park_timeout(pause);
         },
-        Does::Close => Ok(()),
-        Does::Silence => reader.read_to_end(&mut Vec::new()).map(drop),
+        FakeReply::Close => Ok(()),
+        FakeReply::Silence => reader.read_to_end(&mut Vec::new()).map(drop),
     };
     drop(done); // whoever has gone does not hear it
 }
 
 /// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes
 /// the first.
-pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
+pub fn valid_reply(id: &str, choice: &str, request: &Value) -> FakeReply {
     let asked = &request["params"];
     let reply = |message_type: &str, body: Value| {
         let mut reply = message(message_type, &format!("player:{id}"), body);
         for echoed in ["conversation_id", "auth_token", "match_id"] {
             reply[echoed] = asked[echoed].clone();
         }
-        Does::Answer(reply)
+        FakeReply::Answer(reply)
     };
     match asked["message_type"].as_str() {
         Some("GAME_INVITATION") => reply(
@@ -144,7 +152,7 @@ pub fn good_player(id: &str, choice: &str, request: &Value) -> Does {
             "CHOOSE_MOVE_RESPONSE",
             json!({"player_id": id, "move": asked["legal_moves"][0], "move_number": asked["move_number"]}),
         ),
-        _ => Does::Answer(json!({"status": "ok"})),
+        _ => FakeReply::Answer(json!({"status": "ok"})),
     }
 }
 
@@ -157,7 +165,7 @@ impl Gate {
     pub fn pass(&self) {
         let (open, bell) = &*self.0;
         drop(
-            bell.wait_timeout_while(open.lock().unwrap(), patience(), |open| !*open)
+            bell.wait_timeout_while(open.lock().unwrap(), time_limit(), |open| !*open)
                 .unwrap(),
         );
     }
@@ -175,22 +183,22 @@ pub fn slow_player(
     choice: &'static str,
     gate: &Gate,
     held: impl Fn(&Value) -> bool + Send + Sync + 'static,
-) -> Peer {
+) -> FakeAgent {
     let gate = gate.clone();
-    Peer::new(move |request| {
+    FakeAgent::new(move |request| {
         if held(&request["params"]) {
             gate.pass();
         }
-        good_player(id, choice, request)
+        valid_reply(id, choice, request)
     })
 }
 
 /// Whether a request asks for a parity choice.
-pub fn asks(asked: &Value) -> bool {
+pub fn is_parity_call(asked: &Value) -> bool {
     asked["message_type"] == "CHOOSE_PARITY_CALL"
 }
 
 /// An agent that takes every notice and does nothing.
-pub fn listener() -> Peer {
-    Peer::new(|_| Does::Answer(json!({"status": "ok"})))
+pub fn idle_agent() -> FakeAgent {
+    FakeAgent::new(|_| FakeReply::Answer(json!({"status": "ok"})))
 }

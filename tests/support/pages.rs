@@ -1,14 +1,16 @@
 //! What tests see of a league as a person does: its pages, its document, and the words in them.
 
-use super::{Agent, World, check_says, json_of, list_of, parted, patience, raw};
+use super::{
+    TestLeague, TestProcess, check_contains, json_of, list_of, raw, split_response, time_limit,
+};
 use serde_json::Value;
 
 /// A GET: the status, the head and the body.
 pub fn get(url: &str, path: &str) -> (u16, String, String) {
     let host = url.split('/').nth(2).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
-    let answer = raw(url, request.as_bytes(), patience());
-    let (status, body) = parted(&answer);
+    let answer = raw(url, request.as_bytes(), time_limit());
+    let (status, body) = split_response(&answer);
     let head = String::from_utf8(answer).unwrap().replace(&body, "");
     (status, head, body)
 }
@@ -27,21 +29,21 @@ pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
 /// An agent of a document.
 pub fn agent(document: &Value, id: &str) -> Option<Value> {
     let mut agents = list_of(&document["agents"]).iter();
-    agents.find(|it| it["id"] == id).cloned()
+    agents.find(|item| item["id"] == id).cloned()
 }
 
 /// Starts the league with one more referee.
-pub fn start(world: &World, manager: &Agent) -> Agent {
-    let referee = world.agent(manager, "REF01", "");
+pub fn start(test: &TestLeague, manager: &TestProcess) -> TestProcess {
+    let referee = test.agent(manager, "REF01", "");
     referee.line(" is REF01");
-    world.order("start", &manager.url());
+    test.order("start", &manager.url());
     referee
 }
 
 /// A text has all these words, and none of those.
 pub fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
     for words in wanted {
-        check_says(page, words);
+        check_contains(page, words);
     }
     for words in gone {
         assert!(!page.contains(words), "it says {words}: {page}");

@@ -1,7 +1,7 @@
 //! A manager whose every word is the test's, for tests of one referee or one player alone: what it
 //! answers, and the notices that it sends. And what a referee says to a player.
 
-use super::{Does, Gate, Peer, json_of, message, now, rows, send, set, text_of};
+use super::{FakeAgent, FakeReply, Gate, json_of, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -9,7 +9,7 @@ pub const LEAGUE: &str = "league_2025_even_odd";
 pub const TOKEN: &str = "tok-own-0123456789abcdef0123456789abcdef";
 
 /// Lets in whoever registers, as REF01 or P01, under `token`, and says whether it proves itself.
-pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> Does {
+pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> FakeReply {
     let asked = &request["params"];
     let (message_type, id) = match asked["message_type"] == "REFEREE_REGISTER_REQUEST" {
         true => ("REFEREE_REGISTER_RESPONSE", "referee_id"),
@@ -20,21 +20,21 @@ pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> Does {
         "league_id": LEAGUE, "reason": null, "proves_itself": proves_itself,
         "conversation_id": asked["conversation_id"],
     });
-    Does::Answer(message(message_type, "league_manager", body))
+    FakeReply::Answer(message(message_type, "league_manager", body))
 }
 
 /// Refuses a registration.
-pub fn rejects(reason: &str, code: Option<&str>) -> Does {
+pub fn rejects(reason: &str, code: Option<&str>) -> FakeReply {
     let body =
         json!({"status": "REJECTED", "player_id": null, "reason": reason, "error_code": code});
-    Does::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
+    FakeReply::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
 }
 
 /// What a manager that proves itself answers: its agents are in, its reports recorded.
-pub fn answers(request: &Value) -> Does {
+pub fn answers(request: &Value) -> FakeReply {
     let asked = &request["params"];
     match asked["message_type"] == "MATCH_RESULT_REPORT" {
-        true => Does::Answer(message(
+        true => FakeReply::Answer(message(
             "MATCH_RESULT_ACK",
             "league_manager",
             json!({"match_id": asked["match_id"], "status": "recorded"}),
@@ -44,8 +44,8 @@ pub fn answers(request: &Value) -> Does {
 }
 
 /// An answer of another HTTP status.
-pub fn status(status: &str, body: &str) -> Does {
-    Does::Bytes(
+pub fn status(status: &str, body: &str) -> FakeReply {
+    FakeReply::Bytes(
         format!(
             "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
             body.len()
@@ -55,14 +55,14 @@ pub fn status(status: &str, body: &str) -> Does {
 }
 
 /// Such a manager.
-pub fn manager() -> Peer {
-    Peer::new(answers)
+pub fn manager() -> FakeAgent {
+    FakeAgent::new(answers)
 }
 
 /// One that answers nobody until the gate is open.
-pub fn manager_behind(gate: &Gate) -> Peer {
+pub fn manager_after(gate: &Gate) -> FakeAgent {
     let gate = gate.clone();
-    Peer::new(move |request| {
+    FakeAgent::new(move |request| {
         gate.pass();
         answers(request)
     })
@@ -113,7 +113,7 @@ ends P02 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P0
 
 /// That as a message. `true` is the referee that the manager announced, `replay` the same in a
 /// match that is played again, and everybody else a stranger.
-fn said(who: &str, words: &str, match_id: &str) -> Value {
+fn output(who: &str, words: &str, match_id: &str) -> Value {
     let (token, conversation) = match who {
         "true" => ("tok-true", "conv-true"),
         "replay" => ("tok-true", "conv-replay"),
@@ -131,7 +131,7 @@ fn said(who: &str, words: &str, match_id: &str) -> Value {
 /// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true
 /// ends R1M1 P02`. Words like `player_id=P02` or `/context/problem=null` change a field, or take it
 /// out.
-pub fn spoken(line: &str) -> Value {
+pub fn message_of_line(line: &str) -> Value {
     let words = line.split_whitespace();
     let (changes, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains('='));
     let mut message = match words[..] {
@@ -145,11 +145,11 @@ pub fn spoken(line: &str) -> Value {
             notice("LEAGUE_STANDINGS_UPDATE", Some(TOKEN), table)
         }
         ["manager", "ends"] => completed(Some(TOKEN)),
-        [who, verb, match_id] => said(who, verb, match_id),
-        [who, verb, match_id, winner] => said(who, &format!("{verb} {winner}"), match_id),
+        [who, verb, match_id] => output(who, verb, match_id),
+        [who, verb, match_id, winner] => output(who, &format!("{verb} {winner}"), match_id),
         _ => panic!("{line}"),
     };
-    for (place, text) in changes.iter().filter_map(|it| it.split_once('=')) {
+    for (place, text) in changes.iter().filter_map(|item| item.split_once('=')) {
         let value = serde_json::from_str(text).unwrap_or(text.into());
         set(&mut message, place, value);
     }
@@ -174,7 +174,7 @@ pub fn told(reply: &Value) -> &str {
 pub fn converse(url: &str, story: &str) {
     for line in story.trim().lines() {
         let (words, expected) = line.split_once(": ").unwrap();
-        let reply = send(url, &spoken(words));
+        let reply = send(url, &message_of_line(words));
         assert_eq!(told(&reply), expected, "{line}: {reply}");
     }
 }

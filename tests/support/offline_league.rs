@@ -3,7 +3,7 @@
 //! After each command the manager dies: what its journal gives must be the same league, to the last
 //! field.
 
-use super::paper::{self, Caller, caller, ends, gathered, meta};
+use super::offline::{self, Caller, caller, ends, lobby, meta};
 use super::{golden, json_of};
 use league::json::{decode, remove_absent};
 use league::manager::league::{Event, League, Match, Member};
@@ -22,13 +22,13 @@ use std::time::Duration;
 /// Runs the scripts of a folder, each with a league of its own.
 pub fn play(folder: &str) {
     golden::run_scripts(folder, || {
-        let mut story = Story::new(paper::rules());
-        move |command: &str| folded(&story.does(command))
+        let mut story = OfflineLeague::new(offline::rules());
+        move |command: &str| with_repeats_folded(&story.does(command))
     });
 }
 
 /// The text with `x*51` where 51 times x stands, as `value_of` reads it.
-fn folded(text: &str) -> String {
+fn with_repeats_folded(text: &str) -> String {
     let signs: Vec<char> = text.chars().collect();
     let runs = signs.chunk_by(|one, other| one == other);
     let fold = |run: &[char]| match run.len() {
@@ -69,7 +69,7 @@ impl Command {
     }
 
     fn has(&self, word: &str) -> bool {
-        self.words.iter().any(|it| it == word)
+        self.words.iter().any(|item| item == word)
     }
 
     fn text(&self, key: &str) -> Option<&str> {
@@ -86,10 +86,14 @@ impl Command {
 
     /// An object over whose fields the options are written but these; `result/winner` is a field of
     /// a field.
-    fn changes<T: serde::de::DeserializeOwned>(&self, object: impl Serialize, but: &[&str]) -> T {
+    fn changes<T: serde::de::DeserializeOwned>(
+        &self,
+        object: impl Serialize,
+        with_field: &[&str],
+    ) -> T {
         let mut whole = json!(object);
         for (path, text) in &self.options {
-            if !but.contains(&&**path) {
+            if !with_field.contains(&&**path) {
                 let steps = path.split('/');
                 *steps.fold(&mut whole, |place, step| &mut place[step]) = value_of(text);
             }
@@ -114,7 +118,7 @@ fn value_of(text: &str) -> Value {
 fn shown(answer: &Value) -> String {
     let line = |(key, value): (&String, &Value)| match value {
         Value::Array(list) if !list.is_empty() => {
-            list.iter().map(|it| format!("{key}: {it}\n")).collect()
+            list.iter().map(|item| format!("{key}: {item}\n")).collect()
         }
         other => format!("{key}: {other}\n"),
     };
@@ -128,30 +132,33 @@ fn shown(answer: &Value) -> String {
 
 /// The table of a league, a line for each player.
 pub fn table(league: &League) -> String {
-    let line = |it: &Standing| {
-        let [won, drawn, lost] = [it.wins, it.draws, it.losses];
-        assert_eq!(it.played, won + drawn + lost);
+    let line = |item: &Standing| {
+        let [won, drawn, lost] = [item.wins, item.draws, item.losses];
+        assert_eq!(item.played, won + drawn + lost);
         let score = format!("{won} won, {drawn} drawn, {lost} lost");
-        format!("{}. {}: {}, {score}\n", it.rank, it.player_id, it.points)
+        format!(
+            "{}. {}: {}, {score}\n",
+            item.rank, item.player_id, item.points
+        )
     };
     league.table().iter().map(line).collect()
 }
 
 /// A league, its journal as it is on the disk, and the time.
 #[derive(Clone)]
-pub struct Story {
+pub struct OfflineLeague {
     pub league: League,
     pub journal: String,
     now: Timestamp,
     registrations: u32,
 }
 
-impl Story {
-    pub fn new(rules: Config) -> Story {
-        Story {
+impl OfflineLeague {
+    pub fn new(rules: Config) -> OfflineLeague {
+        OfflineLeague {
             league: League::new(rules),
             journal: String::new(),
-            now: paper::at("10:00:00"),
+            now: offline::at("10:00:00"),
             registrations: 0,
         }
     }
@@ -161,13 +168,13 @@ impl Story {
         if let Some(rest) = line.strip_prefix("try ") {
             return self.clone().does(rest); // and nothing has happened
         }
-        let said = self.tries(&Command::new(line));
+        let output = self.tries(&Command::new(line));
         let mut again = League::new(self.league.config.clone());
         let events = self.journal.lines();
         events.for_each(|line| again.apply(&json_of(line)));
         assert_eq!(again.table(), self.league.table());
         assert_eq!(again, self.league, "what the journal gives");
-        said
+        output
     }
 
     fn tries(&mut self, command: &Command) -> String {
@@ -222,12 +229,12 @@ impl Story {
     fn begin(&mut self, command: &Command) -> String {
         let capacities = command.text("capacities").unwrap_or_default();
         let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
-        let gathered = gathered(command.number("players").unwrap_or(0), &capacities);
-        *self = Story::new(paper::rules());
+        let lobby = lobby(command.number("players").unwrap_or(0), &capacities);
+        *self = OfflineLeague::new(offline::rules());
         let file = &mut self.league.config.league;
         file.scheduling.cycles = command.number("cycles");
-        file.game_type = command.text("game").unwrap_or(paper::GAME).into();
-        for member in gathered.members.into_values() {
+        file.game_type = command.text("game").unwrap_or(offline::GAME).into();
+        for member in lobby.members.into_values() {
             self.happens(Some(Event::Registered(member)), "");
         }
         String::new()
@@ -248,20 +255,20 @@ impl Story {
             unanswered: command.has("unanswered"),
             peer: command
                 .text("from")
-                .map_or(paper::HERE, |_| paper::ELSEWHERE),
+                .map_or(offline::HERE, |_| offline::ELSEWHERE),
             secret: self.registrations.to_string(),
             now: self.now,
             ..caller(command.text("sender").unwrap_or(&sender))
         };
         let place = value_of(command.text("at").unwrap_or_default());
         let endpoint = match place.as_u64() {
-            Some(port) => paper::local(port as u32),
+            Some(port) => offline::local(port as u32),
             None => place.as_str().unwrap_or_default().into(),
         };
         let mut meta = meta(from.kind, &endpoint);
         meta.registration_key = command.text("key").map(String::from);
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
-        let (event, admission) = paper::register(&self.league, &meta, &from);
+        let (event, admission) = offline::register(&self.league, &meta, &from);
         if command.has("whole") {
             return body(answer(from.kind, admission, "paper").unwrap()).to_string();
         }
@@ -273,16 +280,16 @@ impl Story {
             }
         };
         let old = self.league.members.get(&member.id).cloned();
-        let said = self.happens(event, &format!("{} {}", member.id, member.token));
+        let output = self.happens(event, &format!("{} {}", member.id, member.token));
         let now = &self.league.members[&member.id];
         assert_eq!(now, &member, "what was answered holds");
         match old.filter(|old| old.token != member.token) {
             Some(old) => {
                 let who = self.authenticate("", Some(&old.token));
                 assert!(who.is_err(), "the old token of {} is good", old.id);
-                format!("{said}, {} is void", old.token)
+                format!("{output}, {} is void", old.token)
             }
-            None => said,
+            None => output,
         }
     }
 
@@ -293,7 +300,7 @@ impl Story {
     }
 
     fn authenticate(&self, sender: &str, token: Option<&str>) -> Result<&Member, ProtocolError> {
-        let mut request = paper::request(sender, "conv-who");
+        let mut request = offline::request(sender, "conv-who");
         request.envelope.auth_token = token.map(String::from);
         self.league.authenticate(&request.envelope, self.now)
     }
@@ -301,12 +308,12 @@ impl Story {
     /// Says which matches have another referee than before.
     fn assign(&mut self, round: u32, referees: &[String]) -> String {
         let before = self.league.matches.clone();
-        let event = paper::assignment(&self.league, round, referees);
+        let event = offline::assignment(&self.league, round, referees);
         self.happens(event, "");
         let pairs = before.iter().zip(&self.league.matches);
         let moved = pairs.filter(|(old, new)| old.assignment() != new.assignment());
         let line = |(old, new): (&Match, &Match)| {
-            let tokens = |game: &Match| game.assignment().cloned().map(|it| it.tokens);
+            let tokens = |game: &Match| game.assignment().cloned().map(|item| item.tokens);
             assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
             format!("{} {}\n", new.id, new.referee().unwrap())
         };
@@ -317,11 +324,11 @@ impl Story {
     fn play_round(&mut self, command: &Command) -> String {
         let (round, before) = (command.round(), self.league.version);
         let how = ends(command.word(2));
-        self.assign(round, &paper::referees(&self.league));
+        self.assign(round, &offline::referees(&self.league));
         let ids = self.league.open_matches(round).map(|game| game.id.clone());
         for id in ids.collect::<Vec<_>>() {
             let outcome = how(self.league.find(&id).unwrap());
-            let event = paper::judged(&self.league, &id, &outcome);
+            let event = offline::result_event(&self.league, &id, &outcome);
             self.happens(event, "");
         }
         format!("{} events", self.league.version - before)
@@ -333,7 +340,7 @@ impl Story {
         let game = self.league.find(command.word(1)).unwrap();
         let outcome = ends(command.word(2))(game);
         let result = league::games::match_result(&outcome, &self.league.config.league.scoring);
-        let report = paper::report(&self.league, game, result);
+        let report = offline::report(&self.league, game, result);
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
         let sender = &self.league.members[referee];
@@ -356,13 +363,13 @@ impl Story {
 
     /// What is recorded for the removed.
     fn walkovers(&mut self, round: u32) -> String {
-        let mut said = String::new();
-        while let Some(Event::Recorded(it)) = self.league.walkover(round, self.now) {
-            let reason = it.result.details.reason.as_deref().unwrap_or("no reason");
-            said += &format!("{} {:?}, {reason}\n", it.match_id, it.result.score);
-            self.happens(Some(Event::Recorded(it)), "");
+        let mut output = String::new();
+        while let Some(Event::Recorded(item)) = self.league.walkover(round, self.now) {
+            let reason = item.result.details.reason.as_deref().unwrap_or("no reason");
+            output += &format!("{} {:?}, {reason}\n", item.match_id, item.result.score);
+            self.happens(Some(Event::Recorded(item)), "");
         }
-        said
+        output
     }
 
     /// What anybody may ask.
@@ -377,7 +384,7 @@ impl Story {
             "table" => return table(league),
             "states" => {
                 let all = league.members.values();
-                let states = all.map(|it| (it.id.clone(), json!(league.state_of(it))));
+                let states = all.map(|item| (item.id.clone(), json!(league.state_of(item))));
                 Value::Object(states.collect())
             }
             "announcement" => {

@@ -177,13 +177,13 @@ pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
 }
 
 /// A league with so many players, and referees of these capacities, not yet started.
-pub fn gathered(players: u32, capacities: &[u32]) -> League {
+pub fn lobby(players: u32, capacities: &[u32]) -> League {
     let names: Vec<String> = (1..=players).map(|n| format!("Player {n}")).collect();
-    gathered_by(rules(), &names, capacities)
+    lobby_with(rules(), &names, capacities)
 }
 
 /// The same, by these rules and with these names.
-pub fn gathered_by(rules: Config, names: &[String], capacities: &[u32]) -> League {
+pub fn lobby_with(rules: Config, names: &[String], capacities: &[u32]) -> League {
     let mut league = League::new(rules);
     let agent = |league: &League, kind, endpoint: String| AgentMeta {
         game_types: vec![league.config.league.game_type.clone()],
@@ -204,7 +204,7 @@ pub fn gathered_by(rules: Config, names: &[String], capacities: &[u32]) -> Leagu
 
 /// The same, started with a seed.
 pub fn started(players: u32, capacities: &[u32]) -> League {
-    start(gathered(players, capacities))
+    start(lobby(players, capacities))
 }
 
 /// Starts a league with a seed.
@@ -258,7 +258,7 @@ pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResult
 
 /// What the league says to the report of a match's own referee, which tells this outcome; nothing
 /// happens yet.
-pub fn judged(league: &League, match_id: &str, outcome: &GameResult) -> Option<Event> {
+pub fn result_event(league: &League, match_id: &str, outcome: &GameResult) -> Option<Event> {
     let game = league.find(match_id).unwrap();
     let report = report(
         league,
@@ -272,7 +272,7 @@ pub fn judged(league: &League, match_id: &str, outcome: &GameResult) -> Option<E
 
 /// Has the referee of a match report its outcome, which must be recorded.
 pub fn play(league: &mut League, match_id: &str, outcome: impl Fn(&Match) -> GameResult) {
-    let event = judged(league, match_id, &outcome(league.find(match_id).unwrap()));
+    let event = result_event(league, match_id, &outcome(league.find(match_id).unwrap()));
     assert!(event.is_some(), "{match_id} is recorded already");
     happen(league, event);
 }
@@ -327,17 +327,17 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
 /// and their choices differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by
 /// the second, `Ada#Bob` by both; `Ada?Bob` is not played yet, and `Ada` plays none.
 pub fn told(script: &str) -> League {
-    told_by(rules(), script)
+    league_with(rules(), script)
 }
 
 /// The same, by these rules.
-pub fn told_by(rules: Config, script: &str) -> League {
-    let is_sign = |it: char| ">=!#?".contains(it);
-    let names = script.split(|it| is_sign(it) || it == '|' || it == ' ');
-    let names: BTreeSet<&str> = names.filter(|it| !it.is_empty()).collect();
+pub fn league_with(rules: Config, script: &str) -> League {
+    let is_sign = |item: char| ">=!#?".contains(item);
+    let names = script.split(|item| is_sign(item) || item == '|' || item == ' ');
+    let names: BTreeSet<&str> = names.filter(|item| !item.is_empty()).collect();
     let names: Vec<String> = names.into_iter().map(String::from).collect();
     let id = |name: &str| {
-        let place = names.iter().position(|it| it == name).unwrap();
+        let place = names.iter().position(|item| item == name).unwrap();
         AgentKind::Player.format_id(place as u32 + 1)
     };
     let rounds = script.split('|').map(|round| {
@@ -346,10 +346,10 @@ pub fn told_by(rules: Config, script: &str) -> League {
     });
     let rounds: Vec<Vec<(&str, &str)>> = rounds.collect();
     let pairs = |round: &Vec<(&str, &str)>| round.iter().map(|(a, b)| [id(a), id(b)]).collect();
-    let mut league = gathered_by(rules, &names, &[10]);
+    let mut league = lobby_with(rules, &names, &[10]);
     let event = league.start(Some(7), rounds.iter().map(pairs).collect());
     happen(&mut league, event);
-    let signs = script.chars().filter(|it| is_sign(*it));
+    let signs = script.chars().filter(|item| is_sign(*item));
     let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();
     (1..=rounds.len()).for_each(|round| assign(&mut league, round as u32, &["REF01"]));
     for (match_id, sign) in ids.iter().zip(signs) {

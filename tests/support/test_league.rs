@@ -5,7 +5,7 @@
 //! dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, http, json_of, patience, pointer, set, until, wait_until};
+use super::{give_up, http, json_of, pointer, set, time_limit, until, wait_until};
 use league::manager::league::League;
 use league::program::config::Config;
 use serde_json::{Value, json};
@@ -19,29 +19,29 @@ use std::time::{Duration, Instant};
 use std::{env, fs, io, thread};
 
 /// A folder with configuration, data and logs, gone when the test ends.
-pub struct World {
+pub struct TestLeague {
     pub folder: PathBuf,
 }
 
-impl World {
+impl TestLeague {
     /// The configuration of `files.rs`, then `edits`: `system timeouts.move_timeout_sec=0.5; league
     /// scheduling.cycles=2`.
-    pub fn new(edits: &str) -> World {
+    pub fn new(edits: &str) -> TestLeague {
         let number = fastrand::u64(..); // a process id alone may be that of an earlier run
         let name = format!("league-test-{}-{number:x}", std::process::id());
         let folder = env::temp_dir().join(name);
-        let world = World { folder };
+        let test = TestLeague { folder };
         for (file, text) in FILES {
-            let path = world.config(file);
+            let path = test.config(file);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, text).unwrap();
         }
         for edit in edits.split("; ").filter(|edit| !edit.is_empty()) {
             let (place, value) = edit.split_once('=').unwrap();
             let (file, path) = place.split_once(' ').unwrap();
-            world.edit(file, path, json_of(value));
+            test.edit(file, path, json_of(value));
         }
-        world
+        test
     }
 
     /// A file of the configuration, by its path or a word of it: system, agents, league, games,
@@ -85,13 +85,13 @@ impl World {
 
     /// Starts a program and waits until it listens: on a free port, or on one that it had. Somebody
     /// else may have got that one meanwhile, and lets it go again.
-    pub fn start(&self, program: &str, arguments: &str) -> Agent {
+    pub fn start(&self, program: &str, arguments: &str) -> TestProcess {
         until("the port is free", || {
-            let agent = self.start_unheard(program, arguments);
+            let agent = self.spawn(program, arguments);
             wait_until("it says a word", || {
-                !(agent.stdout.so_far() + &agent.said()).is_empty()
+                !(agent.stdout.so_far() + &agent.errors()).is_empty()
             });
-            if agent.said().contains(" is in use; end the program") {
+            if agent.errors().contains(" is in use; end the program") {
                 return None;
             }
             agent.line("listening on ");
@@ -100,63 +100,63 @@ impl World {
     }
 
     /// Starts a program that perhaps never listens.
-    pub fn start_unheard(&self, program: &str, arguments: &str) -> Agent {
+    pub fn spawn(&self, program: &str, arguments: &str) -> TestProcess {
         let mut command = self.command(program, arguments);
         if !arguments.contains("--port ") {
             command.args(["--port", "0"]);
         }
-        Agent::new(command.arg("--until-stdin-closes"))
+        TestProcess::new(command.arg("--until-stdin-closes"))
     }
 
     /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this
     /// world's folder.
-    pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> Agent {
+    pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> TestProcess {
         let mut command = Command::new("python3");
         command.arg(script.as_ref()).args(["--manager", manager]);
         command.args(typed("--until-stdin-closes --port 0"));
         command.args(typed(options));
-        Agent::new(command.current_dir(&self.folder))
+        TestProcess::new(command.current_dir(&self.folder))
     }
 
     /// Plays a local league with these options to its end: what it printed.
     pub fn local(&self, options: &str) -> String {
         let mut league = self.manager(&format!("local {options}"));
-        league.ends_well();
+        league.wait_for_success();
         league.output()
     }
 
     /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
-    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &str) -> Agent {
+    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &str) -> TestProcess {
         let arguments = format!("{arguments} --port 0 --until-stdin-closes");
         let wanted = self.command(program, &arguments);
         let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
         let mut command = Command::new("bash");
         command.args(["-c", &script]).arg(wanted.get_program());
-        let agent = Agent::new(command.args(wanted.get_args()));
+        let agent = TestProcess::new(command.args(wanted.get_args()));
         agent.line("listening on ");
         agent
     }
 
-    /// Runs a word of the manager's program to its end: its exit code, and all it says.
-    pub fn word(&self, arguments: &str) -> (Option<i32>, String) {
+    /// Runs the tool to its end. Returns its exit code and its output.
+    pub fn run_tool(&self, arguments: &str) -> (Option<i32>, String) {
         let mut command = self.command("league", arguments);
         let output = command.output().unwrap();
-        let said = String::from_utf8([output.stdout, output.stderr].concat());
-        (output.status.code(), said.unwrap())
+        let text = String::from_utf8([output.stdout, output.stderr].concat());
+        (output.status.code(), text.unwrap())
     }
 
     /// Starts a manager; with a command in front of the arguments, that of the tool.
-    pub fn manager(&self, arguments: &str) -> Agent {
+    pub fn manager(&self, arguments: &str) -> TestProcess {
         self.start("league_manager", arguments)
     }
 
     /// Starts a manager that shows its league as pages.
-    pub fn serve(&self, arguments: &str) -> Agent {
+    pub fn serve(&self, arguments: &str) -> TestProcess {
         self.start("league", &format!("serve {arguments}"))
     }
 
     /// Starts a referee or a player, as its id says.
-    pub fn agent(&self, manager: &Agent, id: &str, more: &str) -> Agent {
+    pub fn agent(&self, manager: &TestProcess, id: &str, more: &str) -> TestProcess {
         let program = ["player", "referee"][usize::from(id.starts_with('R'))];
         let own = format!("{more} --manager {} --{program}-id {id}", manager.url());
         self.start(program, &own)
@@ -164,9 +164,9 @@ impl World {
 
     /// Gives a running manager an order, as the operator does; what it says.
     pub fn order(&self, words: &str, manager: &str) -> String {
-        let (code, said) = self.word(&format!("{words} --manager {manager}"));
-        assert_eq!(code, Some(0), "{words}: {said}");
-        said
+        let (code, output) = self.run_tool(&format!("{words} --manager {manager}"));
+        assert_eq!(code, Some(0), "{words}: {output}");
+        output
     }
 
     /// A JSON file below the data folder, once it is there and whole.
@@ -258,13 +258,13 @@ impl World {
 }
 
 /// A new world and its manager, which listens.
-pub fn with_manager(options: &str) -> (World, Agent) {
-    let world = World::new("");
-    let manager = world.manager(options);
-    (world, manager)
+pub fn with_manager(options: &str) -> (TestLeague, TestProcess) {
+    let test = TestLeague::new("");
+    let manager = test.manager(options);
+    (test, manager)
 }
 
-impl Drop for World {
+impl Drop for TestLeague {
     fn drop(&mut self) {
         if !thread::panicking() {
             let _ = fs::remove_dir_all(&self.folder);
@@ -292,7 +292,7 @@ fn typed(line: &str) -> impl Iterator<Item = String> {
 
 /// Opens a file that this program has just closed. A child that another test starts at this moment
 /// may hold its lock until it becomes another program.
-pub fn reopened<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub fn open_again<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
     until("the lock of the file is free", || match open() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
         opened => Some(opened),
@@ -320,7 +320,7 @@ pub fn json_lines(path: &Path) -> Vec<Value> {
 }
 
 /// A running program. It ends with the test.
-pub struct Agent {
+pub struct TestProcess {
     pub child: Child,
     stdin: Option<ChildStdin>,
     stdout: Stream,
@@ -329,32 +329,32 @@ pub struct Agent {
 
 /// What a program says on one of its streams: all of it so far, and the thread that reads on.
 struct Stream {
-    said: Arc<Mutex<String>>,
+    output: Arc<Mutex<String>>,
     reader: JoinHandle<()>,
 }
 
 impl Stream {
     fn new(from: impl Read + Send + 'static) -> Stream {
-        let said = Arc::new(Mutex::new(String::new()));
-        let heard = Arc::clone(&said);
+        let output = Arc::new(Mutex::new(String::new()));
+        let heard = Arc::clone(&output);
         let reader = thread::spawn(move || {
             let lines = BufReader::new(from).lines().map_while(Result::ok);
             lines.for_each(|line| *heard.lock().unwrap() += &(line + "\n"));
         });
-        Stream { said, reader }
+        Stream { output, reader }
     }
 
     fn so_far(&self) -> String {
-        self.said.lock().unwrap().clone()
+        self.output.lock().unwrap().clone()
     }
 }
 
-impl Agent {
-    pub fn new(command: &mut Command) -> Agent {
+impl TestProcess {
+    pub fn new(command: &mut Command) -> TestProcess {
         command.stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("it starts");
-        Agent {
+        TestProcess {
             stdin: child.stdin.take(),
             stdout: Stream::new(child.stdout.take().unwrap()),
             stderr: Stream::new(child.stderr.take().unwrap()),
@@ -367,12 +367,12 @@ impl Agent {
         let begun = Instant::now();
         loop {
             let is_all = stream.reader.is_finished();
-            let said = stream.so_far();
-            let mut lines = said.split_inclusive('\n');
+            let output = stream.so_far();
+            let mut lines = output.split_inclusive('\n');
             if let Some(line) = lines.find(|line| line.contains(text)) {
                 return line.trim_end_matches('\n').into();
             }
-            if is_all || begun.elapsed() > patience() {
+            if is_all || begun.elapsed() > time_limit() {
                 let all = [&self.stdout, &self.stderr].map(Stream::so_far);
                 give_up(
                     &format!("a line {text:?}; it said {all:?}"),
@@ -389,12 +389,12 @@ impl Agent {
     }
 
     /// Waits until standard error contains `text`.
-    pub fn complains(&self, text: &str) {
+    pub fn wait_for_error(&self, text: &str) {
         self.hears(&self.stderr, text);
     }
 
     /// What it has said on standard error so far.
-    pub fn said(&self) -> String {
+    pub fn errors(&self) -> String {
         self.stderr.so_far()
     }
 
@@ -419,7 +419,7 @@ impl Agent {
     /// Waits until it has ended by itself, and all is heard that it said.
     pub fn wait(&mut self) -> ExitStatus {
         let end = until("the program ends", || self.child.try_wait().unwrap());
-        let is_all = |it: &Stream| it.reader.is_finished();
+        let is_all = |item: &Stream| item.reader.is_finished();
         wait_until("it has said all", || {
             is_all(&self.stdout) && is_all(&self.stderr)
         });
@@ -427,9 +427,9 @@ impl Agent {
     }
 
     /// Waits until it has ended by itself, and well.
-    pub fn ends_well(&mut self) {
+    pub fn wait_for_success(&mut self) {
         let end = self.wait();
-        assert!(end.success(), "{end}: {}", self.said());
+        assert!(end.success(), "{end}: {}", self.errors());
     }
 
     /// Ends it at once, as `kill -9` does.
@@ -440,9 +440,9 @@ impl Agent {
 
     /// Ends it as `kill -9` does, and starts the manager of this world again: the same command, the
     /// same port.
-    pub fn restart(&mut self, world: &World, arguments: &str) {
+    pub fn restart(&mut self, test: &TestLeague, arguments: &str) {
         self.kill();
-        *self = world.manager(&format!("{arguments} --port {}", self.port()));
+        *self = test.manager(&format!("{arguments} --port {}", self.port()));
     }
 
     /// Writes bytes to its standard input.
@@ -463,7 +463,7 @@ impl Agent {
     }
 }
 
-impl Drop for Agent {
+impl Drop for TestProcess {
     fn drop(&mut self) {
         self.kill();
     }
