@@ -42,7 +42,7 @@ pub fn find(game_type: &str) -> Option<&'static Game> {
 pub struct Game {
     /// Its name in messages and files.
     pub game_type: &'static str,
-    /// True if both players move once, at the same time. Otherwise they take turns, player A first.
+    /// True if both players move at the same time. Otherwise they take turns, player A first.
     pub simultaneous: bool,
     /// Maximum number of times that a match asks for moves.
     pub max_turns: u32,
@@ -95,8 +95,10 @@ impl Game {
             return vec![moves.len() % 2];
         }
 
+        // A player that has moved waits for its opponent.
+        let counts = [0, 1].map(|seat| moves.iter().filter(|played| played.seat == seat).count());
         let mut seats = vec![0, 1];
-        seats.retain(|seat| moves.iter().all(|played| played.seat != *seat));
+        seats.retain(|seat| counts[*seat] <= counts[1 - *seat]);
         seats
     }
 

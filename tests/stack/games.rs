@@ -49,6 +49,27 @@ tic_tac_toe | 12354687 | 0 | 9
 tic_tac_toe | 123546879 | |";
 
 #[test]
+fn simultaneous_game_of_two_rounds_asks_both_players_twice() {
+    let game = Game {
+        legal_moves: |moves| match moves.len() {
+            4 => vec![],
+            _ => vec!["even", "odd"],
+        },
+        number_range: None,
+        ..even_odd::GAME
+    };
+    for (text, asked) in [
+        ("", vec![0, 1]),
+        ("e", vec![1]),
+        ("eo", vec![0, 1]),
+        ("eoe", vec![1]),
+        ("eoeo", vec![]),
+    ] {
+        assert_eq!(game.players_to_move(&made(text)), asked, "after {text}");
+    }
+}
+
+#[test]
 fn games_name_players_to_move_and_legal_moves() {
     for [name, text, asked, legal] in rows(TURNS) {
         let (game, moves) = (games::find(name).unwrap(), made(text));
