@@ -1,14 +1,14 @@
 """Lets an agent that speaks another dialect play in the AI Agent League without a change.
 
 The adapter is a player for the league: it registers, keeps the token, checks the senders, and
-writes every envelope, as player.py does, which must be in the same folder. It translates the
+writes every envelope, as league_player.py does, which must be in the same folder. It translates the
 messages of the league for the agent, and the agent's answers for the league, by the rules of the
 command line, which `python3 adapter.py --help` explains.
 """
 import argparse, copy, json, re
 from urllib.parse import urljoin
 
-import player
+import league_player
 
 METHODS = {  # the league's methods for its messages
     "ROUND_ANNOUNCEMENT": "notify_round", "GAME_INVITATION": "handle_game_invitation",
@@ -22,6 +22,7 @@ NOTIFICATION = (None, 4)  # it has no answer message; the numbers are the agent'
 RULES = """
 rules; in each of them the league's word stands on the left, and the agent's on the right:
   --method choose_parity=chooseParity    the agent calls a method by another name
+  --method '*=handle_message'            all methods without a rule of their own have this name
   --path choose_parity=/choose           a method has a path of its own
   --field parity_choice=choice           the agent calls a field by another name
   --field match_id=game.id               dots lead into objects: {"game": {"id": "R1M1"}}
@@ -40,7 +41,8 @@ how a message travels:
 
 Of the answers only accept, parity_choice or move are needed: envelope, ids and token are filled in,
 and an answer to an invitation that does not say no is a yes. What the agent answers to notices is
-not read. Two examples:
+not read. The adapter registers for the agent: keep the agent from registering by itself, or the
+league has one player too many that never plays well. Two examples:
 
   an agent with its own words, which wants {"type": "choose", "match": ..., ...} as the whole body
   and answers {"choice": "EVEN"}:
@@ -54,7 +56,7 @@ not read. Two examples:
 """
 
 
-class Adapter(player.Player):
+class Adapter(league_player.Player):
     """A player that asks an agent for its answers."""
 
     def handle(self, message_type, message):
@@ -62,7 +64,7 @@ class Adapter(player.Player):
         if answer == {"status": "ok"}:
             try:
                 self.ask(message_type, message)
-            except player.NoAnswer:
+            except league_player.NoAnswer:
                 pass  # the problem has been printed; a notification needs no answer
         return answer
 
@@ -84,15 +86,16 @@ class Adapter(player.Player):
         """Returns the agent's answer to a message, translated for the league."""
         method = METHODS[message_type]
         answer_type, timeout = ANSWERS.get(message_type, NOTIFICATION)
-        name, path = (dict(rules).get(method) for rules in (self.args.method, self.args.path))
+        names, paths = dict(self.args.method), dict(self.args.path)
+        name, path = names.get(method, names.get("*")), paths.get(method, paths.get("*"))
         url = urljoin(self.args.agent, path) if path else self.args.agent
         body = wrap(self.args, name or method, self.to_agent(message_type, message))
-        answer, problem = player.post(url, body, timeout)
-        if isinstance(answer, dict) and answer.get("error") and "result" not in answer:
+        answer, problem = league_player.post(url, body, timeout)
+        if isinstance(answer, dict) and answer.get("error") and answer.get("result") is None:
             problem = f"answers {json.dumps(answer)}"
         if problem:
             self.print_once(f"the agent at {url} {problem}")
-            raise player.NoAnswer(f"the agent behind the adapter {problem}")
+            raise league_player.NoAnswer(f"the agent behind the adapter {problem}")
         return self.from_agent(answer_type, unwrap(self.args, answer)) if answer_type else {}
 
     def to_agent(self, message_type, message):
@@ -223,7 +226,7 @@ def main():
         add(f"--{name}", metavar="RULE", type=kind, action="append", default=[], help="see below")
     for name in ("method", "path"):
         add(f"--{name}", metavar="RULE", type=pair, action="append", default=[], help="see below")
-    player.main(Adapter, parser)
+    league_player.play(league_player.parse_args(parser), None, Adapter)
 
 
 if __name__ == "__main__":

@@ -8,8 +8,8 @@
 //! # Map
 //! ```text
 //! bin/            the command lines of the three programs; player.rs is the template for your own
-//!                 player, player.py is the same in Python, adapter.py translates for an agent with
-//!                 other message formats
+//!                 player, player.py is the same in Python (league_player.py is the rest of it),
+//!                 adapter.py translates for an agent with other message formats
 //! bin/league/     the tool: commands that play, compare, examine and show leagues. It is a crate
 //!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────

@@ -92,7 +92,7 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
     let page = endpoint.trim_end_matches("/mcp");
     if is_lobby {
         print_line("\nEach student types these two lines:");
-        print_line(&format!("  curl -O {page}/player.py"));
+        print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
         let options = "--display-name Ada --stay";
         print_line(&format!("  python3 player.py --manager {page} {options}"));
     }

@@ -354,7 +354,7 @@ function drawLobby() {
   for (let size = 5; size > 1 && box.scrollHeight > box.clientHeight; size -= 0.25) box.style.fontSize = `${size}vh`;
 }
 function command(address) {
-  return `curl -O ${address}/player.py\npython3 player.py --manager ${address} --display-name NAME`;
+  return `curl -O "${address}/{player,league_player}.py"\npython3 player.py --manager ${address} --display-name NAME`;
 }
 async function copyCommand() {
   try {

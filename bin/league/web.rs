@@ -22,6 +22,8 @@ const FINAL_PAUSE: Duration = Duration::from_millis(1500);
 
 /// The template of a player in Python and the protocol, for students who want to join.
 const PLAYER_TEMPLATE: &str = include_str!("../player.py");
+/// The rest of the player in Python.
+const PLAYER_REST: &str = include_str!("../league_player.py");
 const PROTOCOL: &str = include_str!("../../src/protocol.md");
 
 /// Headers of the page: no other page may show it in a frame, and links from it send no referrer.
@@ -82,6 +84,7 @@ impl WebPages {
                 Some(Response::new(OK, data))
             }
             "/player.py" => Some(Response::text(OK, PLAYER_TEMPLATE)),
+            "/league_player.py" => Some(Response::text(OK, PLAYER_REST)),
             "/protocol" => Some(Response::text(OK, PROTOCOL)),
             _ => {
                 let name = path.strip_prefix('/')?;

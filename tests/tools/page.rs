@@ -136,7 +136,11 @@ fn page_runs_only_its_own_script_and_has_its_data() {
         assert_eq!((status, disposition), (200, "attachment"), "{path}");
         assert!(header(&head, "Content-Type").starts_with(kind), "{path}");
     }
-    for (path, text) in [("/player.py", "def choose("), ("/protocol", "league.v2")] {
+    for (path, text) in [
+        ("/player.py", "def choose("),
+        ("/league_player.py", "class Player"),
+        ("/protocol", "league.v2"),
+    ] {
         assert!(get(&url, path).2.contains(text), "{path}");
     }
 }

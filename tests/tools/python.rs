@@ -7,6 +7,7 @@ use std::process::Command;
 use std::{fs, thread};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
+const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
 
 /// Returns a world, if there is a python3.
 fn test() -> Option<TestLeague> {
@@ -33,6 +34,7 @@ fn write_with_choose(test: &TestLeague, body: &str) -> String {
     let original = "return random.choice(turn.legal_moves)\n";
     assert_eq!(template.matches(original).count(), 1);
     let path = test.folder.join("mine.py");
+    fs::copy(REST, test.folder.join("league_player.py")).unwrap();
     fs::write(&path, template.replace(original, &format!("{body}\n"))).unwrap();
     path.to_str().unwrap().into()
 }
@@ -50,8 +52,14 @@ fn check_failure(mut player: TestProcess, code: i32, text: &str) {
 
 #[test]
 fn template_has_no_long_lines() {
-    let text = fs::read_to_string(SCRIPT).unwrap();
-    assert!(text.lines().all(|line| line.chars().count() <= 100));
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 600)] {
+        let text = fs::read_to_string(file).unwrap();
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 100),
+            "{file}"
+        );
+        assert!(text.lines().count() <= max_lines, "{file}");
+    }
 }
 
 #[test]
@@ -146,7 +154,7 @@ fn unauthenticated_messages_are_refused() {
 strange ends X1 P01 /game_result/reason=strange: ok
 true ends R1M1 P01: ok",
     );
-    player.line("R1M1: so it ?[2J went");
+    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
     player.kill();
     assert!(!player.output().contains("strange"));
 }
@@ -208,7 +216,8 @@ fn faulty_choose_is_explained_once() {
 #[test]
 fn errors_are_printed_while_choose_runs() {
     let Some(test) = test() else { return };
-    let slow = "print('thinks', flush=True)
+    let slow = "import os, time
+    print('thinks', flush=True)
     while not os.path.exists('printed'):
         time.sleep(0.01)
     return \"odd\"";
@@ -366,12 +375,31 @@ fn killed_player_registers_again_with_its_credentials() {
     player.line("is P01");
     assert_eq!(test.data("agents/P01.json")["token"], first["token"]);
     drop(player);
-    let problem = format!("is of a league at {}", manager.url());
-    check_failure(start(&test, "http://localhost:1/mcp", ""), 1, &problem);
+
+    // The manager has moved to another port: the token proves that it is the same league.
+    let mut manager = manager;
+    let old_url = manager.url();
+    manager.kill();
+    let manager = test.serve("");
+    let mut player = start(&test, &manager.url(), "");
+    player.line(&format!(
+        "P01 was in a league at {old_url}: asking {}",
+        manager.url()
+    ));
+    player.line("is P01");
+    assert_eq!(test.data("agents/P01.json")["token"], first["token"]);
+    player.kill();
+    assert!(!player.output().contains("given up"), "{}", player.output());
+
+    // A manager of another league gives another token.
+    let other = fake::manager();
+    let player = start(&test, &other.url, "");
+    player.line("P01 of an earlier league is given up");
 }
 
 /// A manager's address, options, and the problem.
 const WRONG_USE: &str = "
+http://localhost:1 | --player-ld P07 | unrecognized arguments: --player-ld P07
 http://localhost:1 | --player-id Ada | --player-id: got 'Ada', expected an id like P07
 ftp://localhost | | expected an address like http://10.0.0.5:8000";
 
@@ -392,7 +420,11 @@ fn address_of_the_manager_is_enough_to_join() {
     // A bare address gets /mcp; for a manager on this machine it listens on this machine only.
     let manager = test.serve("");
     let bare = manager.url().replace("http://", "").replace("/mcp", "");
-    let player = start(&test, &bare, "--display-name Ada --some-option of-tomorrow");
+    let player = start(
+        &test,
+        &bare,
+        "--display-name Ada --config of-a-local-league",
+    );
     player.line("Ada is P01 in ");
     assert!(player.url().starts_with("http://localhost:"));
 
@@ -423,7 +455,7 @@ fn player_with_stay_joins_the_next_league() {
     converse(&player.url(), "true invites R1M1: joins\nmanager ends: ok");
     player.line("Champion: Alpha (P01)");
     let requests = registrations(&manager, 3);
-    player.wait_for_error("says started: we join the next league (--stay)");
+    player.wait_for_error("the league is over; waiting for the next one (Ctrl-C ends)");
     assert_eq!(requests[1]["auth_token"], Value::Null); // not the token of the old league
     let keys: Vec<&str> = requests.iter().map(key).collect();
     assert!(keys[0] != keys[1] && keys[1] == keys[2]);

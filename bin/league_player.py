@@ -1,0 +1,598 @@
+"""The rest of `player.py`: it joins a league, answers its messages, and calls `choose`.
+
+You need not read this file to play. Its steps are those of "The minimal player" in the league's
+protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST of
+{"jsonrpc": "2.0", "method": "ping", "params": {...}, "id": 7}, and its answer is
+{"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
+The messages of the league are in "params" and in "result".
+"""
+import argparse, hmac, http.client, http.server, json, os, pathlib, random, re, secrets, socket
+import socketserver, sys, threading, time, traceback, types, urllib.parse
+
+GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
+
+# Step 1: listen for POST, read a JSON-RPC request, answer with HTTP 200 and the same id.
+
+MAX_BYTES = 256 << 10  # the manager's notifications may be as long
+NEEDED = {  # the messages that a player receives, and the fields that each must have
+    "ROUND_ANNOUNCEMENT": "matches", "GAME_INVITATION": "match_id round_id opponent_id",
+    "CHOOSE_PARITY_CALL": "match_id player_id deadline",
+    "CHOOSE_MOVE_CALL": "match_id player_id deadline move_number legal_moves",
+    "GAME_OVER": "match_id game_result", "GAME_ERROR": "match_id error_code", "LEAGUE_ERROR": "",
+    "LEAGUE_STANDINGS_UPDATE": "", "ROUND_COMPLETED": "", "LEAGUE_COMPLETED": ""}
+ENVELOPE = "protocol sender timestamp conversation_id"  # the fields that all must have
+TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": int,
+         "move_number": int}  # every other field is a text
+
+
+class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
+    allow_reuse_address, daemon_threads, request_queue_size = True, True, 100
+
+    def handle_error(self, *_):
+        """Prints nothing if a caller hangs up before it has the answer."""
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    timeout = 30  # seconds; no caller can occupy a thread for longer
+
+    def do_POST(self):
+        origins = self.headers.get_all("Origin", [])  # browsers send it: no website may call us
+        if origins and origins not in self.server.own_origins:
+            return self.send_error(403)
+        length = (self.headers["Content-Length"] or "")[:8]
+        size = int(length) if length.isdecimal() else 0
+        body = self.rfile.read(min(size, 4 * MAX_BYTES))
+        if size > MAX_BYTES:
+            return self.send_error(413)
+        reply = respond(self.server.player, body)
+        text = "" if reply is None else json.dumps(reply)
+        self.send_response(202 if reply is None else 200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+        if self.server.player.league_completed:
+            self.server.player.is_finished.set()  # not before the answer is written
+
+    def do_GET(self):
+        self.send_error(405, "This is a player of the AI Agent League: it answers POST")
+
+    def log_message(self, *_):
+        """Prints nothing, so that callers cannot write on the terminal."""
+
+
+def respond(player, body):
+    """Returns the JSON-RPC reply to a request; None if it wants no reply."""
+    try:
+        call = json.loads(body)
+    except (ValueError, RecursionError):
+        return error_reply(None, -32700, "Parse error: this is not JSON")
+    if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+        return error_reply(None, -32600, "Invalid Request: must be one object with a method")
+    call_id = call.get("id")
+    message = call["params"] if isinstance(call.get("params"), dict) else {}
+    message_type = str(message.get("message_type"))
+    if call["method"] == "ping":
+        reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
+    elif message_type in NEEDED:  # the type of the message decides, not the method
+        try:
+            answer = player.handle(message_type, message)
+            reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
+        except Exception as error:
+            if not isinstance(error, NoAnswer):
+                traceback.print_exc()
+            reply = error_reply(call_id, -32603, str(error))
+    else:
+        reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
+    return reply if "id" in call else None
+
+
+def error_reply(call_id, code, text):
+    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text}}
+
+
+class NoAnswer(Exception):
+    """We cannot answer. The reason has been printed."""
+
+
+class Player:
+    """The state of this player in one league, and its answers."""
+
+    def __init__(self, choose, args, url, file, credentials):
+        self.choose, self.args, self.url = choose, args, url
+        self.file, self.credentials = file, credentials
+        self.id = credentials.get("agent_id") or args.player_id or "new"
+        self.names = {}       # player id: the name in the table
+        self.announced = {}   # match id: the token that its invitation must carry, if we know one
+        self.joined = {}      # match id: a match that we have joined
+        self.history = {}     # match id: how the match ended
+        self.printed = set()  # texts that are printed once
+        self.is_registered, self.is_finished = threading.Event(), threading.Event()
+        self.league_completed = False
+
+    # Step 2: ask the manager for a registration until it answers.
+
+    def register(self):
+        """Returns when the manager has registered us; ends the program if it rejects us."""
+        # The key is saved before it is sent. If we are killed before we have read the answer, we
+        # register with it again, and the manager knows that it has registered us already.
+        self.credentials.setdefault("registration_key", secrets.token_hex(16))
+        self.save(manager=self.args.manager, endpoint=self.url)
+        meta = {"display_name": self.args.display_name, "version": "1.0.0",
+                "game_types": GAME_TYPES, "contact_endpoint": self.url,
+                "registration_key": self.credentials["registration_key"]}
+        message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
+                               auth_token=self.credentials.get("token"))
+        call = {"jsonrpc": "2.0", "method": "register_player", "params": message, "id": 1}
+        last_problem, printed_at = None, 0
+        while True:
+            reply, problem = post(self.args.manager, call)
+            answer = result_of(reply)
+            if is_accepted(answer):
+                break
+            is_late = is_next_league_awaited(answer, self.args.stay)
+            if is_late:
+                problem = "the league is over; waiting for the next one (Ctrl-C ends)"
+            else:
+                check_not_refused(answer)
+                problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
+                problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
+            if problem != last_problem or not is_late and time.monotonic() > printed_at + 5:
+                print_line(problem, sys.stderr)
+                last_problem, printed_at = problem, time.monotonic()
+            time.sleep(2 if is_late else 1)
+        self.accept_registration(answer)
+
+    def accept_registration(self, answer):
+        """Keeps our id and token."""
+        old_token, token = self.credentials.get("token"), answer.get("auth_token")
+        if old_token and token != old_token:
+            print_line(f"{self.id} of an earlier league is given up: its token is not known here")
+        self.id, league = answer["player_id"], answer.get("league_id")
+        self.save(agent_id=self.id, league_id=league,
+                  proves_itself=answer.get("proves_itself") is True,
+                  token=token if isinstance(token, str) else None)
+        self.is_registered.set()
+        place = f" in {league}" if league else ""
+        print_line(f"{self.args.display_name} is {self.id}{place}")
+
+    # Step 3: answer messages.
+
+    def handle(self, message_type, message):
+        """Returns the answer to a message of the league."""
+        self.is_registered.wait(5)  # the first message may overtake the answer to a registration
+        error = self.check(message_type, message)
+        if error:
+            return self.refuse(message_type, message, *error)
+        if message_type == "GAME_INVITATION":
+            return self.join(message)
+        if message_type in ("CHOOSE_PARITY_CALL", "CHOOSE_MOVE_CALL"):
+            return self.move(message_type, message)
+        if message_type == "ROUND_ANNOUNCEMENT":
+            self.add_announced(message)
+        elif message_type == "LEAGUE_STANDINGS_UPDATE":
+            self.add_names(message.get("standings"))
+        elif message_type == "GAME_OVER":
+            self.add_to_history(message)
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR"):
+            self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
+        elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
+            self.print_end(message)
+            self.league_completed = True
+        return {"status": "ok"}
+
+    def add_names(self, standings):
+        """Keeps the names of the players in a table."""
+        for row in standings if isinstance(standings, list) else []:
+            if isinstance(row, dict) and isinstance(row.get("display_name"), str):
+                self.names[row.get("player_id")] = row["display_name"]
+
+    def add_announced(self, message):
+        """Keeps our matches of a round, with the tokens of their invitations."""
+        for entry in message["matches"]:
+            entry = entry if isinstance(entry, dict) else {}
+            if self.id in (entry.get("player_A_id"), entry.get("player_B_id")):
+                match_id = str(entry.get("match_id"))
+                self.announced.pop(match_id, None)  # so that the newest are the last
+                self.announced[match_id] = entry.get("match_token") or message.get("match_token")
+        for match_id in [*self.announced][:-100]:  # a hundred are enough
+            self.joined.pop(match_id, None)
+            del self.announced[match_id]
+
+    def join(self, invitation):
+        """Accepts an invitation. The newest invitation to a match counts."""
+        match_id = invitation["match_id"]
+        conversation_id, token = invitation["conversation_id"], invitation.get("auth_token")
+        known = self.joined.get(match_id)
+        if known is None or (known.conversation_id, known.token) != (conversation_id, token):
+            self.joined[match_id] = types.SimpleNamespace(
+                conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
+                opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
+        return self.reply("GAME_JOIN_ACK", invitation, accept=True, arrival_timestamp=now())
+
+    def move(self, message_type, call):
+        """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
+        match, number = self.joined[call["match_id"]], call.get("move_number", 1)
+        legal = call["legal_moves"] if message_type == "CHOOSE_MOVE_CALL" else ["even", "odd"]
+        with match.lock:
+            if number in match.choices:
+                choice = match.choices[number]
+            else:
+                choice = self.call_choose(call, match, number, legal)
+        if message_type == "CHOOSE_MOVE_CALL":
+            return self.reply("CHOOSE_MOVE_RESPONSE", call, move_number=number, move=choice)
+        return self.reply("CHOOSE_PARITY_RESPONSE", call, parity_choice=choice)
+
+    def call_choose(self, call, match, number, legal):
+        """Calls `choose`, and prints what is wrong with it."""
+        history, context = [*self.history.values()], call.get("context")
+        moves = [move for past in history for move in past["moves"]]
+        turn = types.SimpleNamespace(
+            player_id=self.id, opponent_id=match.opponent_id, match_id=call["match_id"],
+            round_id=match.round_id, history=history,
+            theirs=[move["move"] for move in moves if move["player_id"] == match.opponent_id],
+            standings=context.get("your_standings") if isinstance(context, dict) else None,
+            deadline=call["deadline"], game_type=call.get("game_type"),
+            position=call.get("position"), move_number=number, legal_moves=[*legal])
+        try:
+            choice = self.choose(turn)
+        except (Exception, SystemExit) as error:
+            frames = traceback.extract_tb(error.__traceback__)
+            own_file = self.choose.__code__.co_filename
+            last = [frame for frame in frames if frame.filename == own_file][-1]
+            text = f"{type(error).__name__}: {error}"
+            self.print_once(f"your choose fails in line {last.lineno}, `{last.line}`: {text}")
+            raise NoAnswer(f"its choose fails: {text}")
+        if choice in legal:
+            match.choices[number] = choice
+        else:
+            hint = ": does it end without `return`?" if choice is None else ""
+            self.print_once(
+                f"your choose returned {choice!r}, none of {json.dumps(legal)}{hint}")
+        return None if choice is None else str(choice)
+
+    def add_to_history(self, message):
+        """Keeps the result of a match, unless the manager has not announced the match to us."""
+        match_id, result = message["match_id"], message["game_result"]
+        if match_id not in self.announced and self.credentials["proves_itself"]:
+            return
+        match, choices = self.joined[match_id], result.get("choices")
+        if not isinstance(choices, dict):
+            choices = {}
+        moves = result.get("moves")
+        if not isinstance(moves, list):  # Even/Odd: a choice is the only move of each
+            moves = [{"player_id": player_id, "move": choice}
+                     for player_id, choice in choices.items() if choice]
+        moves = [move for move in moves
+                 if isinstance(move, dict) and {"player_id", "move"} <= {*move}]
+        self.history[match_id] = {
+            **result, "match_id": match_id, "opponent_id": match.opponent_id,
+            "round_id": match.round_id, "choices": choices, "moves": moves}
+        reason = result.get("reason") or message.get("reason") or json.dumps(result)
+        print_line(f"{match_id}: {self.describe(result, choices, match.opponent_id) or reason}")
+
+    def describe(self, result, choices, opponent_id):
+        """Returns a sentence about a match of Even/Odd that both have played, or None."""
+        own, theirs = choices.get(self.id), choices.get(opponent_id)
+        number, winner = result.get("drawn_number"), result.get("winner_player_id")
+        verbs = {self.id: "beat", opponent_id: "lost to", None: "drew with"}
+        if not (own and theirs and isinstance(number, int) and winner in verbs):
+            return None
+        name = self.names.get(opponent_id, opponent_id)
+        return f"you ({own}) {verbs[winner]} {name} ({theirs}), the number was {number}"
+
+    def print_end(self, message):
+        """Prints who has won the league, and our place."""
+        champion, rows = message.get("champion"), message.get("final_standings")
+        if isinstance(champion, dict):
+            print_line(f"Champion: {champion.get('display_name')} ({champion.get('player_id')}) "
+                       f"with {champion.get('points')} points")
+        for row in rows if isinstance(rows, list) else []:
+            if isinstance(row, dict) and row.get("player_id") == self.id:
+                points = row.get("points")
+                equal = [other for other in rows if other.get("points") == points]
+                tie = " (the same points as others)" if len(equal) > 1 else ""
+                print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
+
+    def print_once(self, text):
+        """Prints a problem, unless it was printed before."""
+        if text not in self.printed:
+            self.printed.add(text)
+            print_line(f"{self.id}: {text}", sys.stderr)
+
+    # Step 4: a reply repeats the conversation and the token of its request, and never has our own.
+
+    def reply(self, message_type, request, **fields):
+        """Returns a reply to a referee."""
+        return self.message(message_type, request["conversation_id"],
+                            auth_token=request.get("auth_token"), match_id=request["match_id"],
+                            player_id=self.id, **fields)
+
+    def message(self, message_type, conversation_id, **fields):
+        """Returns a message of the league: the envelope that all have, and its own fields."""
+        if not isinstance(conversation_id, str):
+            conversation_id = f"conv-{secrets.token_hex(8)}"
+        envelope = {"protocol": "league.v2", "message_type": message_type,
+                    "sender": f"player:{self.id}", "timestamp": now(),
+                    "conversation_id": conversation_id}
+        return {**envelope, **{name: value for name, value in fields.items() if value is not None}}
+
+    def refuse(self, message_type, message, code, field, problem):
+        """Prints the refusal of a message, and returns the reply."""
+        content = ""
+        if message_type.endswith(("ERROR", "OVER")):  # it informs us, even if it is faulty
+            body = {name: value for name, value in message.items() if name not in ENVELOPE.split()}
+            content = f"; it says {json.dumps(body)}"
+        print_line(f"refused {message_type} from {message.get('sender')}: "
+                   f"{code}: {field}: {problem}{content}", sys.stderr)
+        match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
+        return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
+                            message.get("conversation_id"), match_id=match_id,
+                            error_code=code[:4], error_description=code[5:],
+                            affected_player=self.id, action_required=message_type,
+                            context={"field": field, "problem": problem})
+
+    # Step 5: tokens prove the sender: the manager's messages carry ours, a referee's the match's.
+
+    def check(self, message_type, message):
+        """Returns None for a valid message, or else the error code, the field and the problem."""
+        needed, token = f"{ENVELOPE} {NEEDED[message_type]}".split(), message.get("auth_token")
+        wrong = [name for name in needed if type(message.get(name)) is not TYPES.get(name, str)]
+        if not self.is_registered.is_set():
+            return "E005 PLAYER_NOT_REGISTERED", "player_id", "no league manager has let us in yet"
+        if wrong:
+            return "E003 MISSING_REQUIRED_FIELD", ", ".join(wrong), "missing, or of a wrong type"
+        if message["protocol"] != "league.v2":
+            return "E018 PROTOCOL_VERSION_MISMATCH", "protocol", "must be league.v2"
+        if message.get("player_id", self.id) != self.id:
+            return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
+        match_id, own = message.get("match_id"), self.credentials["token"]
+        if "match_id" not in needed:
+            is_needed = own and (token or self.credentials["proves_itself"])
+            expected = own if is_needed else token
+        elif message_type == "GAME_INVITATION":
+            unannounced = {*self.joined, match_id} - {*self.announced}
+            if match_id in unannounced and len(unannounced) > 100:
+                return "E015 MATCH_ID_MISMATCH", "match_id", "one too many that nobody announced"
+            expected = self.announced.get(match_id) or token
+        elif match_id not in self.joined:
+            return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"
+        else:
+            match = self.joined[match_id]
+            expected = match.token
+            if message["conversation_id"] != match.conversation_id:
+                return "E015 MATCH_ID_MISMATCH", "conversation_id", "not that of the invitation"
+        if hmac.compare_digest(ascii(token), ascii(expected)):
+            return None
+        code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
+        return code, "auth_token", "missing, or not the right one"
+
+    # Step 6: save the token. A player that is restarted registers again with it.
+
+    def save(self, **changes):
+        """Changes our credentials and saves them. No reader sees the file half written."""
+        self.credentials.update(changes)
+        new = self.file.with_suffix(".new")
+        new.write_text(json.dumps(self.credentials))
+        new.replace(self.file)
+
+
+def result_of(reply):
+    """Returns the message in a JSON-RPC reply, or {}."""
+    result = reply.get("result") if isinstance(reply, dict) else None
+    return result if isinstance(result, dict) else {}
+
+
+def is_accepted(answer):
+    name = json.dumps(answer.get("player_id"))
+    return answer.get("status") == "ACCEPTED" and re.fullmatch(r'"[A-Za-z0-9_-]{1,60}"', name)
+
+
+def is_next_league_awaited(answer, stays):
+    """Returns true if we wait: we came after the start, or were removed."""
+    is_late = answer.get("error_code") == "E019"
+    is_removed = str(answer.get("reason")).startswith("Removed by the operator")
+    return stays and answer.get("status") == "REJECTED" and (is_late or is_removed)
+
+
+def check_not_refused(answer):
+    """Ends the program if the manager has rejected us."""
+    if answer.get("status") == "REJECTED":
+        sys.exit(sanitize(f"the league manager has rejected us: {answer.get('reason')}"))
+    if answer.get("message_type") == "LEAGUE_ERROR":
+        sys.exit(sanitize(f"the league manager refuses us: {explain(answer)}"))
+
+
+def load_credentials(file, manager):
+    """Returns the credentials of an earlier run, if its league is not over, or else none."""
+    try:
+        credentials = json.loads(file.read_text())
+        saved = credentials.get("manager")
+    except (OSError, ValueError, AttributeError):
+        return {}
+    if saved == manager:
+        return credentials
+    if not credentials.get("token"):
+        return {}
+    print_line(f"{credentials.get('agent_id')} was in a league at {saved}: asking {manager} "
+               "with its token, in case that the manager has moved")
+    return credentials
+
+
+def lock(file):
+    """Returns a locked file: no other program can use these credentials while we run."""
+    lock_file = open(file.with_suffix(".lock"), "a")
+    try:
+        if os.name == "nt":
+            import msvcrt
+            msvcrt.locking(lock_file.fileno(), msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        sys.exit(f"another player is using {file}: end it, or name another folder with --data DIR")
+    return lock_file
+
+
+def post(url, body, timeout=10):
+    """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
+    parts = urllib.parse.urlsplit(url)
+    is_secure = parts.scheme == "https"
+    connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+    try:
+        connection = connect(parts.netloc, timeout=timeout)
+        headers = {"Content-Type": "application/json"}
+        connection.request("POST", parts.path, json.dumps(body), headers)
+        response = connection.getresponse()
+        text = response.read(MAX_BYTES)
+        connection.close()
+    except (OSError, http.client.HTTPException) as error:
+        return None, f"cannot be reached: {error or type(error).__name__}"
+    try:
+        return json.loads(text), None
+    except (ValueError, RecursionError):
+        text = text[:200].decode(errors="replace")
+        return None, f"answers HTTP {response.status} and {text!r}, which is no JSON"
+
+
+def explain(error):
+    """Returns the problem that an error of the league names, or else the whole error."""
+    context = error["context"] if isinstance(error.get("context"), dict) else {}
+    if not isinstance(context.get("problem"), str):
+        return json.dumps(error)
+    field = f"{context['field']}: " if context.get("field") else ""
+    consequence = f"; {error['consequence']}" if error.get("consequence") else ""
+    return f"{error.get('error_code')} {field}{context['problem']}{consequence}"
+
+
+def now():
+    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+
+
+def sanitize(text):
+    """Returns a text of others for a terminal: without control characters and tokens, and cut."""
+    text = re.sub(r"(tok-\w+-)\w{8,}", r"\1***", text[:4000])
+    return "".join(letter if letter.isprintable() else "?" for letter in text)[:1000]
+
+
+def print_line(text, stream=None):
+    """Prints a line in one write, so that lines of two threads do not mix."""
+    stream = stream or sys.stdout
+    stream.write(sanitize(text) + "\n")
+    stream.flush()
+
+
+OPTIONS = (
+    ("manager", "URL", "the league manager, like http://10.0.0.5:8000 [this machine's]"),
+    ("display-name", "NAME", "your name in the table [the name of this file]"),
+    ("player-id", "ID", "the id to ask for, like P07 [any]"),
+    ("port", "N", "where to listen; 0: any free port [8107 for P07, without an id 8199]"),
+    ("host", "ADDRESS", "the address to listen on [this machine only, or all for a manager "
+     "on another machine]"),
+    ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
+    ("data", "DIR", "the folder of the saved credentials: our id and token [data]"),
+    ("seed", "N", "makes `random` repeatable"))
+FLAGS = (("any-port", "listen on any free port"),
+         ("stay", "when the league is over, join the next one"),
+         ("until-stdin-closes", "end when standard input closes"))
+IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
+
+
+def parse_args(parser):
+    """Returns the options of the command line."""
+    for name, value, text in OPTIONS:
+        parser.add_argument(f"--{name}", metavar=value, help=text)
+    for name, text in FLAGS:
+        parser.add_argument(f"--{name}", action="store_true", help=text)
+    for name in IGNORED:
+        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    args.display_name = args.display_name or pathlib.Path(sys.argv[0]).stem
+    if not re.fullmatch(r"P\d{2,4}", args.player_id or "P99"):
+        parser.error(f"--player-id: got {args.player_id!r}, expected an id like P07")
+    if not args.port and args.any_port:
+        args.port = "0"
+    elif not args.port:
+        args.port = str(8100 + int((args.player_id or "P99")[1:]))
+    if not args.port.isdecimal() or int(args.port) > 65535:
+        parser.error(f"--port: got {args.port!r}, expected a number up to 65535")
+    url = args.manager or "http://localhost:8000"
+    if "://" not in url:
+        url = f"http://{url}"
+    parts = urllib.parse.urlsplit(url)
+    args.manager = url if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/mcp"
+    if not re.fullmatch(r"https?://[^\s/@]+(:\d{1,5})?/\S*", args.manager):
+        parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
+    return args
+
+
+def own_address_towards(url):
+    """Returns the address of this machine as the manager's machine sees it."""
+    parts = urllib.parse.urlsplit(url)
+    if parts.hostname in ("localhost", "::1"):
+        return "127.0.0.1"
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+        try:
+            probe.connect((parts.hostname, parts.port or 80))  # sends nothing
+            return probe.getsockname()[0]
+        except (OSError, UnicodeError) as error:
+            sys.exit(f"--manager: there is no way to {parts.hostname} from here: {error}")
+
+
+def listen(args):
+    """Returns a server, and the URL under which others reach it."""
+    own_address = own_address_towards(args.manager)
+    is_local = own_address.startswith("127.")
+    host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
+    try:
+        server = Server((host, int(args.port)), Handler)
+    except OSError as error:
+        sys.exit(f"{host}, port {args.port}: {error}; take another one with --port (0: any)")
+    port = server.server_address[1]
+    name = host
+    if is_local:
+        name = "localhost"
+    elif host == "0.0.0.0":
+        name = own_address
+    url = args.contact_endpoint or f"http://{name}:{port}/mcp"
+    own_hosts = {urllib.parse.urlsplit(url).netloc, f"localhost:{port}", f"127.0.0.1:{port}"}
+    server.own_origins = [[f"http://{name}"] for name in own_hosts]
+    return server, url
+
+
+def play(args, choose, player=Player):
+    """Plays until the league is over, or with --stay league after league."""
+    sys.stdout.reconfigure(errors="replace")  # not every terminal knows every letter
+    os.umask(0o077)  # only we may read our files: they contain a token
+    random.seed(args.seed and f"{args.seed} {args.player_id}")
+    if args.until_stdin_closes:
+        end = threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True)
+        end.start()
+    server, url = listen(args)
+    name = args.player_id or f"port-{server.server_address[1]}"
+    file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    lock_file = lock(file)
+    credentials = load_credentials(file, args.manager)
+    print_line(f"waiting for the league manager at {args.manager}, listening on {url}")
+    server.player = player(choose, args, url, file, credentials)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    while True:
+        server.player.register()
+        while not server.player.is_finished.wait(1):
+            pass
+        file.unlink()
+        if not args.stay:
+            return lock_file.close()
+        args.player_id = server.player.id  # the same id in the next league, if it is free
+        server.player = player(choose, args, url, file, {})
+
+
+def run(choose):
+    """Runs a player that chooses with this function."""
+    parser = argparse.ArgumentParser(allow_abbrev=False,
+                                     description="A player of the AI Agent League.")
+    try:
+        play(parse_args(parser), choose)
+    except KeyboardInterrupt:
+        sys.exit(130)
