@@ -25,7 +25,7 @@ const DIALECTS: [(&str, Dialect, &str); 5] = [
         own_words,
         "odd",
     ),
-    ("--in message", wrapped, "even"),
+    ("--in message --method *=handle", wrapped, "even"),
     (
         "--body bare --path handle_game_invitation=/join --path choose_parity=/choose \
          --copy match_id=game.id --field opponent_id=game.opponent --out data.reply \
@@ -66,10 +66,14 @@ fn own_words(_: &str, body: &Value) -> Option<Value> {
 }
 
 fn wrapped(_: &str, body: &Value) -> Option<Value> {
+    assert_eq!(body["method"], "handle");
     let message = match body["params"]["message"]["message_type"].as_str()? {
         "GAME_INVITATION" => json!({}), // an answer without `accept` accepts
         "CHOOSE_PARITY_CALL" => json!({"parity_choice": "even"}),
-        _ => return None,
+        _ => {
+            let error = json!({"code": -32601, "message": "unknown"});
+            return Some(json!({"result": null, "error": error, "id": body["id"]}));
+        }
     };
     Some(json!({"jsonrpc": "2.0", "result": {"message": message}, "id": body["id"]}))
 }
@@ -121,6 +125,7 @@ fn agents_with_five_dialects_play_all_matches() {
     let _referee = test.agent(&manager, "REF01", "");
     manager.wait_for_success();
     test.check_played(DIALECTS.len());
+    agents[3].1.wait_for_error("-32601"); // an error beside a result that is null
     for recorded in test.events("Recorded") {
         let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");
