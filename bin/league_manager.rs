@@ -16,6 +16,7 @@ const USAGE: Usage = Usage {
   --referees N                   and so many referees [1]
   --members-per-address N        members that may register from one other machine [8]
   --lead-sec N                   seconds from a round's announcement to its matches
+  --move-timeout-sec N           seconds that its referees give for a move [as in system.json]
   --fresh                        set an unfinished league aside and start a new one
   --quiet                        do not print what happens",
         SERVER,

@@ -132,7 +132,10 @@ class Player:
                 break
             is_late = is_next_league_awaited(answer, self.args.stay)
             if is_late:
-                problem = "the league is over; waiting for the next one (Ctrl-C ends)"
+                state = "the league is over" if self.args.has_played else "we are too late"
+                if answer.get("error_code") != "E019":
+                    state = "removed by the operator"
+                problem = f"{state}; waiting for the next league (Ctrl-C ends)"
             else:
                 check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
@@ -174,7 +177,7 @@ class Player:
             self.add_names(message.get("standings"))
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
-        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR"):
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not is_own_fault(message):
             self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
             self.print_end(message)
@@ -377,6 +380,12 @@ class Player:
         new.replace(self.file)
 
 
+def is_own_fault(message):
+    """Returns true for the echo of a fault in our `choose`, which was printed before."""
+    context = message.get("context")
+    return isinstance(context, dict) and "its choose fails: " in str(context.get("problem"))
+
+
 def result_of(reply):
     """Returns the message in a JSON-RPC reply, or {}."""
     result = reply.get("result") if isinstance(reply, dict) else None
@@ -477,6 +486,8 @@ def sanitize(text):
 
 def print_line(text, stream=None):
     """Prints a line in one write, so that lines of two threads do not mix."""
+    if stream is None and "--quiet" in sys.argv:
+        return
     stream = stream or sys.stdout
     stream.write(sanitize(text) + "\n")
     stream.flush()
@@ -494,6 +505,7 @@ OPTIONS = (
     ("seed", "N", "makes `random` repeatable"))
 FLAGS = (("any-port", "listen on any free port"),
          ("stay", "when the league is over, join the next one"),
+         ("quiet", "print only problems, and what `choose` prints"),
          ("until-stdin-closes", "end when standard input closes"))
 IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
 
@@ -516,6 +528,7 @@ def parse_args(parser):
         args.port = str(8100 + int((args.player_id or "P99")[1:]))
     if not args.port.isdecimal() or int(args.port) > 65535:
         parser.error(f"--port: got {args.port!r}, expected a number up to 65535")
+    args.has_played = False  # true from the second league on
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
         url = f"http://{url}"
@@ -584,7 +597,7 @@ def play(args, choose, player=Player):
         file.unlink()
         if not args.stay:
             return lock_file.close()
-        args.player_id = server.player.id  # the same id in the next league, if it is free
+        args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
         server.player = player(choose, args, url, file, {})
 
 

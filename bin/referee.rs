@@ -14,7 +14,8 @@ const USAGE: Usage = Usage {
         "
   --display-name NAME            shown on the manager's screen [as listed, or defaults/referee.json]
   --referee-id ID                the id to ask for, with its saved credentials [any]
-  --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]",
+  --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]
+  --move-timeout-sec N           seconds for a move [as in system.json]",
         CLIENT,
         STAY,
         SERVER,

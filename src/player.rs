@@ -34,6 +34,7 @@ use crate::protocol::{
 use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -54,7 +55,8 @@ pub const OPTIONS: &[&str] = &[
     "
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
   --player-id ID                 the id to ask for, with its saved credentials [any]
-  --again MATCH                  calls `choose` as in a match of this player's history",
+  --again MATCH                  calls `choose` as in a match of this player's history
+  --quiet                        print only problems, and what `choose` prints",
     CLIENT,
     STAY,
     SERVER,
@@ -139,6 +141,8 @@ struct Player {
     options: Options,
     invitations: Mutex<Invitations>,
     history: Mutex<History>,
+    /// The names of the players, by id, as the newest table has them.
+    names: Mutex<BTreeMap<String, String>>,
 }
 
 impl Player {
@@ -150,6 +154,7 @@ impl Player {
             options,
             invitations: Mutex::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
+            names: Mutex::default(),
         });
 
         let writer = Arc::clone(&player);
@@ -271,7 +276,11 @@ impl Player {
                 let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
             }
-            Message::LeagueStandingsUpdate(_) | Message::RoundCompleted(_) => {} // they only inform
+            Message::LeagueStandingsUpdate(table) => {
+                let rows = table.standings.into_iter();
+                *lock(&self.names) = rows.map(|row| (row.player_id, row.display_name)).collect();
+            }
+            Message::RoundCompleted(_) => {} // it only informs
             // These are handled above, or are not for a player and refused before they come here.
             Message::RefereeRegisterRequest(_)
             | Message::RefereeRegisterResponse(_)
@@ -382,7 +391,9 @@ impl Player {
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
         result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_SHOWN_CHARS));
-        let mut text = result.reason.clone().unwrap_or("is over".into());
+        let names = lock(&self.names);
+        let mut text = display::result(&result, &credentials.agent_id, &joined.opponent_id, &names);
+        drop(names);
 
         // Add it to the history.
         let is_announced = lock(&self.invitations).is_announced(&over.match_id);
@@ -401,7 +412,8 @@ impl Player {
         }
 
         if is_new {
-            print_line(&display::about_match(&over.match_id, &text));
+            let line = display::about_match(&over.match_id, &text);
+            self.session.program.print_line(&line);
         }
         Ok(())
     }

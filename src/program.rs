@@ -19,7 +19,7 @@ use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
 use crate::net::sync::spawn;
 use crate::program::args::{Args, Exit};
-use crate::program::config::{AgentEntry, Config};
+use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{print_error, print_line};
 use crate::protocol::AgentKind;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
@@ -149,9 +149,9 @@ impl Program {
             log.system_event(Level::Info, "ended", "standard input has closed");
         });
 
-        print_line(&format!("listening on {}", self.local_url));
+        self.print_line(&format!("listening on {}", self.local_url));
         if !Endpoint::is_same_address(&self.local_url, &self.endpoint) {
-            print_line(&format!("others reach us at {}", self.endpoint));
+            self.print_line(&format!("others reach us at {}", self.endpoint));
         }
         self.log()
             .system_event(Level::Info, "started", &self.local_url);
@@ -182,6 +182,13 @@ impl Program {
     pub fn max_concurrent_matches(&self) -> u32 {
         let default = self.config.referee_defaults.max_concurrent_matches;
         self.entry.max_concurrent_matches.or(default).unwrap_or(1)
+    }
+
+    /// Prints a line, except for a player that is quiet.
+    pub fn print_line(&self, text: &str) {
+        if self.kind != AgentKind::Player || !self.args.has("--quiet") {
+            print_line(text);
+        }
     }
 
     /// Returns the program's log.
@@ -295,6 +302,9 @@ pub fn load_config(args: &Args) -> Result<Config, Exit> {
     let league_id = args.checked_text("--league-id", check_identifier)?;
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
+    if let Some(seconds) = args.number("--move-timeout-sec", 0.1..=86_400.0)? {
+        config.system.timeouts.move_timeout_sec = Seconds(Duration::from_secs_f64(seconds));
+    }
 
     let endpoint = &mut config.agents.league_manager.endpoint;
     if let Some(manager) = manager {

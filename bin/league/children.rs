@@ -6,12 +6,16 @@ use crate::groups::Entrant;
 use crate::strategies;
 use league::manager::Manager;
 use league::manager::league::League;
+use league::net::sync::spawn;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{Program, SHUTDOWN_TIMEOUT, storage};
 use league::protocol::AgentKind;
-use league::values::Endpoint;
-use std::env::{consts::EXE_SUFFIX, current_exe};
+use league::values::{Endpoint, truncate};
+use std::collections::BTreeMap;
+use std::env::{self, consts::EXE_SUFFIX, current_exe};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
@@ -19,6 +23,12 @@ use std::time::{Duration, Instant};
 
 /// Interval between two checks of a condition that no other thread signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
+
+/// The options of a league that its agents get too.
+const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id", "--seed"];
+
+/// Maximum number of characters of a repeated problem.
+const MAX_REPEATED: usize = 100;
 
 /// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
 /// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
@@ -62,9 +72,16 @@ impl Children {
         for (id, player) in wanted {
             let port = adopt(program, &id, stored)?;
             let mut command = command(program, player, &id, port);
-            let started = command.stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+            command.stdin(Stdio::piped()).stdout(Stdio::null());
+            if player.is_some_and(Entrant::is_own) {
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            }
+            let started = command.spawn();
             let path = Path::new(command.get_program());
-            let child = started.map_err(|error| storage::with_path(path, error))?;
+            let mut child = started.map_err(|error| storage::with_path(path, error))?;
+            if let Some(player) = player {
+                relay(&player.name, &mut child);
+            }
             children.push((id, child));
         }
 
@@ -112,6 +129,49 @@ impl Children {
     }
 }
 
+/// Prints what a player writes, with the player's name before each line. A problem that comes again in
+/// another match is printed once, and counted.
+fn relay(name: &str, child: &mut Child) {
+    let (printed, errors) = (name.to_string(), name.to_string());
+    if let Some(stdout) = child.stdout.take() {
+        spawn("relay", move || {
+            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
+                print_line(&sanitize(&format!(
+                    "{printed}: {}",
+                    String::from_utf8_lossy(&line)
+                )));
+            }
+        });
+    }
+
+    if let Some(stderr) = child.stderr.take() {
+        spawn("relay", move || {
+            let mut counts = BTreeMap::new();
+            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+                let line = format!("{errors}: {}", String::from_utf8_lossy(&line));
+                let count = counts.entry(without_numbers_of_matches(&line)).or_insert(0);
+                *count += 1;
+                if *count == 1 {
+                    print_error(&line);
+                }
+            }
+            for (line, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
+                print_error(&format!("{count} times: {}", truncate(&line, MAX_REPEATED)));
+            }
+        });
+    }
+}
+
+/// Returns a line without its match ids and thread ids, in which repeated problems differ.
+fn without_numbers_of_matches(line: &str) -> String {
+    let mut words: Vec<&str> = line.split(' ').collect();
+    words.retain(|word| {
+        let digits = word.trim_matches(|c: char| "R(M):".contains(c));
+        digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == 'M')
+    });
+    words.join(" ")
+}
+
 /// Returns true if an agent has registered since this program started.
 fn is_here(manager: &Manager, id: &str) -> bool {
     manager.notifier.status(id).has_registered
@@ -157,6 +217,11 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     let mut command = Command::new(installed_program(name).unwrap_or(name.into()));
     command.args(words);
 
+    if player.is_none()
+        && let Some(seconds) = program.args.text("--move-timeout-sec")
+    {
+        command.args(["--move-timeout-sec", seconds]);
+    }
     match player {
         Some(player) => command.args(["--player-id", id, "--display-name", &player.name]),
         None => command.args(["--referee-id", id]),
@@ -164,7 +229,10 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
 
     command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
-    for shared in ["--config", "--data", "--logs", "--league-id", "--seed"] {
+    if player.is_some_and(Entrant::is_own) {
+        command.arg("--quiet");
+    }
+    for shared in SHARED_OPTIONS {
         if let Some(value) = program.args.text(shared) {
             command.args([shared, value]);
         }
@@ -184,6 +252,28 @@ pub fn local_url(program: &Program) -> String {
         Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
         _ => program.endpoint.clone(),
     }
+}
+
+/// Checks that the program of a player exists, if the player runs on this machine.
+pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
+    let words: Vec<&str> = entrant.command.split_whitespace().collect();
+    let name = words.first().copied().unwrap_or_default();
+    let path = env::var_os("PATH").unwrap_or_default();
+    let is_found = installed_program(name).is_some()
+        || strategies::all_names().any(|strategy| strategy == name)
+        || name.contains('/') && !name.ends_with(".py") && Path::new(name).is_file()
+        || !name.contains('/') && env::split_paths(&path).any(|folder| folder.join(name).is_file());
+    if entrant.is_remote() || is_found {
+        return Ok(());
+    }
+
+    let hint = if name.ends_with(".py") {
+        format!("MINE=\"python3 {name}\"")
+    } else {
+        "make agent NAME=ada makes a player, MINE=ada lets it play".into()
+    };
+    let problem = format!("there is no program {name:?} that can be started");
+    Err(Exit::usage(format!("{problem}: {hint}")))
 }
 
 /// Returns the program of that name in the folder of this one, if there is one.

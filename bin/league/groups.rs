@@ -5,6 +5,7 @@
 //! `league groups` deals many entrants into files of that kind. Each group is a local league of its
 //! own, so groups can be played at the same time, also on several machines. `season.rs` adds them up.
 
+use crate::strategies;
 use league::games::derive_seed;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{self, Access};
@@ -57,6 +58,11 @@ impl Entrant {
             name: truncate(name.unwrap_or_default(), MAX_NAME),
             command: command.into(),
         }
+    }
+
+    /// Returns true for a program of the user: neither a strategy nor a player of another machine.
+    pub fn is_own(&self) -> bool {
+        !self.is_remote() && strategies::all_names().all(|name| name != self.command)
     }
 
     /// Returns true if the player is started on another machine.

@@ -11,7 +11,7 @@ use crate::export::Exporter;
 use crate::groups::{self, Entrant};
 use crate::verify::Checked;
 use crate::web::WebPages;
-use crate::{class, comparison, operator, screen, statistics};
+use crate::{class, comparison, local, operator, screen, statistics};
 use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
@@ -95,7 +95,14 @@ impl Setup {
 /// is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
-    manager::run(args, Arc::clone(&hooks) as Arc<dyn Hooks>)?;
+    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
+    if end.is_err() && hooks.setup.kind.is_practice() {
+        local::restore_last_practice(&args)?;
+    }
+    end?;
+    if let Some(problem) = lock(&hooks.problem).take() {
+        return Err(Exit::failed(problem));
+    }
 
     match hooks.new_lobby_port.load(Ordering::SeqCst) {
         0 => Ok(()),
@@ -115,6 +122,8 @@ struct ToolHooks {
     document: Arc<Document>,
     /// The manager's port if the operator has ordered a new lobby; else 0.
     new_lobby_port: AtomicU16,
+    /// The reason why a practice that was played has failed.
+    problem: Mutex<Option<String>>,
 }
 
 impl ToolHooks {
@@ -132,6 +141,7 @@ impl ToolHooks {
             terminal: Terminal { quiet },
             document: Arc::new(Document::new(is_local)),
             new_lobby_port: AtomicU16::new(0),
+            problem: Mutex::default(),
         }
     }
 
@@ -158,7 +168,13 @@ impl ToolHooks {
         }
 
         let view = self.document.newest(manager);
-        let screen = screen::follow(&manager.store, &view, manager.lead, self.terminal);
+        let screen = screen::follow(
+            &manager.store,
+            &view,
+            manager.lead,
+            self.terminal,
+            self.setup.kind == LeagueKind::Practice,
+        );
         *lock(&self.screen) = Some(screen);
     }
 
@@ -177,6 +193,11 @@ impl ToolHooks {
     fn print_practice(&self, manager: &Manager) {
         if self.setup.kind == LeagueKind::Practice {
             print_line(&statistics::report(&self.document.newest(manager)));
+        }
+
+        for player in manager.store.read(screen::players_without_a_match) {
+            let problem = format!("{player} has lost all its matches technically");
+            *lock(&self.problem) = Some(problem);
         }
 
         let logs = log_folder(&manager.program.args);
@@ -208,6 +229,9 @@ impl Hooks for ToolHooks {
             manager.store.wait_for_change(version, CHECK_INTERVAL);
         }
 
+        if self.setup.kind.is_practice() {
+            local::delete_last_practice(&manager.program.args)?;
+        }
         Ok(())
     }
 

@@ -6,19 +6,20 @@
 //! data and logs of a practice have folders of their own, which the next practice replaces. They are
 //! deleted only if a practice made them.
 
-use crate::children::until;
+use crate::children::{self, until};
 use crate::files::{provide_config, stored_league};
 use crate::groups::{self, Entrant};
 use crate::hooks::{self, LeagueKind, Setup};
 use crate::strategies;
 use league::manager::league::League;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::terminal::print_line;
+use league::program::terminal::{plural, print_line};
 use league::program::{
     SHUTDOWN_TIMEOUT, credentials, data_folder, load_config, log_folder, storage,
 };
 use std::collections::BTreeMap;
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
@@ -34,6 +35,8 @@ pub const USAGE: Usage = Usage {
   --cycles N                     how often everybody meets everybody
   --entrants FILE                who plays: a line is a name, a tab, and a command or URL
   --lead-sec N                   seconds from a round's announcement to its matches [0]
+  --move-timeout-sec N           seconds for a move [as in system.json; 2 in a practice]
+  --no-deadline                  no time limit for a move, for a debugger
   --fresh                        set an unfinished league aside and start a new one
   --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
   --stay                         do not end with the league: serve on
@@ -47,6 +50,11 @@ pub const USAGE: Usage = Usage {
 /// Number of strategies that fill a league that is no practice: the others learn, and one league
 /// gives them nothing to learn from.
 const FILLERS: usize = 5;
+/// The extension of the folders of the last practice until the new one has begun.
+const ASIDE: &str = "last";
+/// Maximum time for a move in a practice, in seconds, unless the command line has another one: a
+/// `choose` that never ends must not take hours.
+const PRACTICE_MOVE_TIMEOUT: &str = "2";
 /// Minimum number of players in a comparison: the two, and two rivals.
 const MIN_COMPARED: usize = 4;
 
@@ -69,6 +77,12 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let entrants = entrants(args, kind)?;
+    for entrant in &entrants {
+        children::check_program(entrant)?;
+    }
+    if args.has("--no-deadline") {
+        args.set("--move-timeout-sec", "86400");
+    }
     args.set("--players", &entrants.len().to_string());
     set_default(args, "--referees", "2");
     set_default(args, "--lead-sec", "0");
@@ -82,6 +96,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     let stored = stored_league(args)?;
     if let Some(stored) = &stored {
         check_stored(args, stored, &entrants)?;
+    }
+    if kind.is_practice() && !is_by_hand(&entrants) {
+        set_default(args, "--move-timeout-sec", PRACTICE_MOVE_TIMEOUT);
     }
     Ok(Setup {
         kind,
@@ -98,12 +115,17 @@ fn set_default(args: &mut Args, name: &'static str, value: &str) {
     }
 }
 
-/// Refuses to go on with an unfinished league of other entrants, or to set one aside that was not
-/// local. A finished league of the same file of entrants is not played again.
-fn check_stored(args: &Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
+/// Returns true if a person or a language model plays, and needs time.
+fn is_by_hand(entrants: &[Entrant]) -> bool {
+    let mut commands = entrants.iter().map(|entrant| &entrant.command);
+    commands.any(|command| command.contains("play mcp"))
+}
+
+/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
+/// league without any result. A finished league of the same file of entrants is not played again.
+fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
     let mark = fs::read_to_string(folder.join(groups::FILE)).ok();
-    let is_local = mark.is_some();
     let is_same = mark.as_deref() == Some(&groups::text(entrants));
     let is_fresh = args.has("--fresh");
 
@@ -112,16 +134,24 @@ fn check_stored(args: &Args, stored: &League, entrants: &[Entrant]) -> Result<()
         return Err(Exit { code: 0, message });
     }
 
-    let is_open = !stored.closed && !stored.members.is_empty();
-    let may_replace = is_local && (is_same || is_fresh);
-    if is_open && !may_replace {
-        let folder = folder.display();
-        return Err(Exit::failed(format!(
-            "an unfinished league of other entrants lies in {folder}; end it, set it aside with \
-             --fresh if it is local, or name other data with --data DIR"
-        )));
+    if stored.closed || stored.members.is_empty() || is_same && !is_fresh {
+        return Ok(());
     }
 
+    let (folder, results) = (folder.display(), stored.played.len() as u32);
+    if results == 0 {
+        args.set("--fresh", ""); // nothing is lost
+    } else if is_fresh {
+        let results = plural(results, "result");
+        print_line(&format!(
+            "an unfinished league with {results} is set aside: {folder}~TIME"
+        ));
+    } else {
+        return Err(Exit::failed(format!(
+            "an unfinished league of other entrants lies in {folder}; end it, set it aside with \
+             --fresh, or name other data with --data DIR"
+        )));
+    }
     Ok(())
 }
 
@@ -139,6 +169,11 @@ fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
         if args.has(one) && args.has(other) {
             return Err(Exit::usage(format!("{one} needs no {other}")));
         }
+    }
+
+    if args.has("--old") && !args.has("--new") {
+        let hint = "--old is what --new is compared with";
+        return Err(Exit::usage(format!("--old needs --new: {hint}")));
     }
 
     let mut entrants = match args.text("--entrants") {
@@ -217,8 +252,8 @@ pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> V
     entrants
 }
 
-/// Appends `practice` to the folders of the command line, and deletes what the last practice left
-/// there. The lock of the first practice stays in the data folder and shows that they are its own.
+/// Appends `practice` to the folders of the command line, and moves what the last practice left there
+/// aside. The lock of the first practice stays in the data folder and shows that they are its own.
 fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     let data = data_folder(args);
     let has_practice = data.join("agents/practice.lock").exists();
@@ -236,16 +271,46 @@ fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
 
     let lock = credentials::lock(&data, "practice")?;
     for folder in folders.iter().filter(|folder| folder.exists()) {
-        // Agents of the last practice may still be ending, and write.
-        let mut removed = Ok(());
-        until(SHUTDOWN_TIMEOUT, || {
-            removed = fs::remove_dir_all(folder);
-            removed.is_ok()
-        });
-        removed.map_err(|error| storage::with_path(folder, error))?;
+        let aside = folder.with_extension(ASIDE);
+        delete(&aside)?;
+        fs::rename(folder, &aside).map_err(|error| storage::with_path(folder, error))?;
         let folder = folder.display();
         print_line(&format!("{folder}: the last practice is replaced"));
     }
 
     Ok(lock)
+}
+
+/// Deletes a folder, if it exists. Agents of the last practice may still be ending, and write.
+fn delete(folder: &Path) -> io::Result<()> {
+    let mut removed = Ok(());
+    until(SHUTDOWN_TIMEOUT, || {
+        removed = if folder.exists() {
+            fs::remove_dir_all(folder)
+        } else {
+            Ok(())
+        };
+        removed.is_ok()
+    });
+    removed.map_err(|error| storage::with_path(folder, error))
+}
+
+/// Deletes the last practice, since the new one has begun.
+pub fn delete_last_practice(args: &Args) -> io::Result<()> {
+    for folder in [data_folder(args), log_folder(args)] {
+        delete(&folder.with_extension(ASIDE))?;
+    }
+    Ok(())
+}
+
+/// Puts the last practice back, since the new one could not begin.
+pub fn restore_last_practice(args: &Args) -> io::Result<()> {
+    for folder in [data_folder(args), log_folder(args)] {
+        let aside = folder.with_extension(ASIDE);
+        if aside.exists() {
+            delete(&folder)?;
+            fs::rename(aside, folder)?;
+        }
+    }
+    Ok(())
 }

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
@@ -37,7 +37,9 @@ pub fn follow(
     view: &LeagueView,
     lead: Duration,
     terminal: Terminal,
+    shows_progress: bool,
 ) -> Receiver<()> {
+    let started = Instant::now();
     let mut screen = store.read(|league| Screen::new(league, view, lead));
     let (sender, receiver) = channel();
     let store = Arc::clone(store);
@@ -52,11 +54,33 @@ pub fn follow(
             if let Some(end) = end {
                 return print_line(&end); // also with --quiet
             }
-            store.wait(READ_INTERVAL, |league| league.version != version);
+            if shows_progress {
+                store.wait(READ_INTERVAL, League::is_over);
+                if let Some(line) = store.read(|league| progress(league, started.elapsed())) {
+                    print_line(&line);
+                }
+            } else {
+                store.wait(READ_INTERVAL, |league| league.version != version);
+            }
         }
     });
 
     receiver
+}
+
+/// Returns how far a practice is: `cycle 133 of 400, about 2 min left`.
+fn progress(league: &League, elapsed: Duration) -> Option<String> {
+    let cycles = league.config.league.scheduling.cycles?;
+    let round = league.open_round()?;
+    let cycle = (round - 1) * cycles / league.rounds() + 1;
+    let (played, all) = (league.played.len(), league.matches.len());
+    let left = elapsed.as_secs_f64() * (all - played) as f64 / played.max(1) as f64;
+
+    let left = match left as u64 {
+        seconds @ 0..90 => format!("{seconds} s"),
+        seconds => format!("{} min", (seconds + 30) / 60),
+    };
+    Some(format!("cycle {cycle} of {cycles}, about {left} left"))
 }
 
 impl Screen {
@@ -172,6 +196,18 @@ pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
     }
 
     lines
+}
+
+/// Returns the names of the players that have lost all their matches technically.
+pub fn players_without_a_match(league: &League) -> Vec<String> {
+    let mut names = Vec::new();
+    for player in league.members(AgentKind::Player) {
+        let mut matches = league.matches_of(&player.id).peekable();
+        if matches.peek().is_some() && matches.all(|the_match| has_failed(the_match, &player.id)) {
+            names.push(sanitize(&player.name_and_id()));
+        }
+    }
+    names
 }
 
 /// Returns true if a player has lost a match technically.

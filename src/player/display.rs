@@ -3,10 +3,11 @@
 
 use crate::program::terminal::{plural, sanitize};
 use crate::protocol::{
-    ErrorCode, GameError, GameOver, LeagueCompleted, LeagueError, ProtocolError,
+    ErrorCode, GameError, GameOver, GameResult, LeagueCompleted, LeagueError, ProtocolError,
 };
 use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 /// Maximum length of an id or a name.
@@ -15,6 +16,32 @@ const MAX_NAME: usize = 60;
 /// Returns a line about a match.
 pub fn about_match(match_id: &str, text: &str) -> String {
     sanitize(&format!("{}: {text}", truncate(match_id, MAX_NAME)))
+}
+
+/// Describes the result of a match: with names if both players of Even/Odd have chosen, else by its
+/// reason.
+pub fn result(
+    result: &GameResult,
+    own_id: &str,
+    opponent_id: &str,
+    names: &BTreeMap<String, String>,
+) -> String {
+    let choice = |id: &str| result.choices.get(id).copied().flatten();
+    let (Some(own), Some(theirs)) = (choice(own_id), choice(opponent_id)) else {
+        return result.reason.clone().unwrap_or("is over".into());
+    };
+    let Some(number) = result.drawn_number else {
+        return result.reason.clone().unwrap_or("is over".into());
+    };
+
+    let verb = match result.winner_player_id.as_deref() {
+        None => "drew with",
+        Some(winner) if winner == own_id => "beat",
+        Some(_) => "lost to",
+    };
+    let name = names.get(opponent_id).map_or(opponent_id, String::as_str);
+    let name = truncate(name, MAX_NAME);
+    format!("you ({own}) {verb} {name} ({theirs}), the number was {number}")
 }
 
 /// Describes a GAME_ERROR: what was wrong, what is expected, and the consequence.
@@ -73,7 +100,12 @@ pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
     for row in &league.final_standings {
         if row.player_id == player_id {
             let players = league.final_standings.len();
-            text += &format!("; {player_id} is {} of {players}", row.rank);
+            let points = plural(row.points, "point");
+            text += &format!("; you are {} of {players} with {points}", row.rank);
+            let mut others = league.final_standings.iter();
+            if others.any(|other| other.player_id != player_id && other.points == row.points) {
+                text += ", as many as another player";
+            }
         }
     }
     sanitize(&text)

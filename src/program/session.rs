@@ -6,7 +6,7 @@
 
 use super::args::{Args, Exit};
 use super::credentials::{self, Credentials};
-use super::terminal::{print_error, print_line, sanitize};
+use super::terminal::{print_error, sanitize};
 use super::{Program, SHUTDOWN_TIMEOUT};
 use crate::net::agent::Agent;
 use crate::net::call_error::CallError;
@@ -26,6 +26,9 @@ use std::time::Duration;
 
 /// Maximum time that a request waits for a registration that is under way.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// The reason of a rejection that ends with the league, or when the operator restores the player.
+const REMOVED: &str = "Removed by the operator";
 
 /// A referee or a player in its league.
 pub struct Session {
@@ -89,7 +92,8 @@ impl Session {
             let registered = self.register(participant, &credentials)?;
             let name = sanitize(&self.program.entry.display_name);
             let league = sanitize(&registered.league_id);
-            print_line(&format!("{name} is {} in {league}", registered.agent_id));
+            let text = format!("{name} is {} in {league}", registered.agent_id);
+            self.program.print_line(&text);
 
             // Wait until the league is over.
             self.state.wait_for(|state| state.end.clone())?;
@@ -220,10 +224,18 @@ impl Session {
 
                     let is_late = response.error_code.as_deref()
                         == Some(ErrorCode::LateRegistration.as_str());
-                    if !is_late || !program.args.has("--stay") {
+                    let may_wait = is_late || reason.starts_with(REMOVED);
+                    if !may_wait || !program.args.has("--stay") {
                         return Err(Exit::failed(format!("rejected: {reason}")));
                     }
-                    format!("{reason}: waiting for the next league (--stay)")
+                    let state = if self.state.lock().end.is_some() {
+                        "the league is over"
+                    } else if is_late {
+                        "the league has started already"
+                    } else {
+                        "removed by the operator"
+                    };
+                    format!("{state}; waiting for the next league (Ctrl-C ends)")
                 }
                 Err(error) if is_final(&error) => {
                     return Err(Exit::failed(format!("{manager} {}", error.explain())));

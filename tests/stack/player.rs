@@ -72,9 +72,9 @@ fn only_the_announced_referee_is_accepted() {
     player.wait_for_success();
     let page = test.data("players/P01/history.json");
     assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02");
-    // How it ended is shown in colour of nobody's choosing, once for each end.
+    // Each end is printed once.
     let (output, complained) = (player.output(), player.errors());
-    let shown = output.matches("R1M1: so it \u{fffd}[2J went").count();
+    let shown = output.matches("R1M1: you (even) ").count();
     assert_eq!(shown, 2, "{output}");
     for line in SEEN.lines() {
         check_contains(&complained, line);

@@ -122,10 +122,6 @@ fn refused_start_prints_one_line_and_changes_nothing() {
     let foreign = "it plays in league_2025_even_odd of the manager at http://";
     as_p01(&second, foreign);
     manager.kill();
-    // A local league sets aside no league that has agents from elsewhere.
-    let unfinished = "an unfinished league of other entrants lies in";
-    refused("league_manager", "local", unfinished);
-    refused("league_manager", "local --fresh", unfinished);
     let whole = fs::read_to_string(&path).unwrap();
     fs::write(&path, whole + "{\"event\":\"Record\n").unwrap();
     refused("league_manager", "", "journal.jsonl: line 3 is damaged");

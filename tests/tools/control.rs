@@ -169,7 +169,9 @@ fn late_player_waits_for_the_next_league() {
     wait_until("two are here", || test.journal().len() == 4);
     test.order("start", &manager.url());
     let late = test.agent(&manager, "P03", "--stay");
-    late.wait_for_error("league already started: waiting for the next league (--stay)");
+    late.wait_for_error(
+        "the league has started already; waiting for the next league (Ctrl-C ends)",
+    );
     gate.open();
     wait_for_leagues(&test, 1);
     test.order("new-lobby", &manager.url());

@@ -201,9 +201,9 @@ fn interrupted_league_waits_for_its_own_players() {
 fn unfinished_league_of_other_entrants_is_refused() {
     let test = TestLeague::new("");
     let path = class(&test, &groups::text(&entrants(3)));
-    let arguments = format!("local --entrants {path} --lead-sec 60");
+    let arguments = format!("local --entrants {path} --lead-sec 1.5");
     let mut league = test.manager(&arguments);
-    test.starts();
+    wait_until("it has a result", || test.count("Recorded") > 0);
     league.kill();
     class(&test, &groups::text(&entrants(4)));
     for arguments in ["local", &arguments] {
@@ -211,8 +211,18 @@ fn unfinished_league_of_other_entrants_is_refused() {
         let refused = output.contains("of other entrants lies in");
         assert!(code == Some(1) && refused, "{output}");
     }
-    let _league = test.manager(&format!("{arguments} --fresh"));
+    let arguments = format!("{arguments} --fresh --lead-sec 60");
+    let mut league = test.manager(&arguments);
+    league.line("is set aside");
     wait_until("another league starts", || {
         test.count("Started") == 1 && test.count("Registered") == 6
+    });
+
+    // A league without any result is no reason to refuse.
+    league.kill();
+    class(&test, &groups::text(&entrants(3)));
+    let _league = test.manager(&format!("local --entrants {path} --lead-sec 60"));
+    wait_until("a league of three starts", || {
+        test.count("Started") == 1 && test.count("Registered") == 5
     });
 }
