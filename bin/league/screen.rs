@@ -69,7 +69,7 @@ pub fn follow(
 }
 
 /// Returns how far a practice is: `cycle 133 of 400, about 2 min left`.
-fn progress(league: &League, elapsed: Duration) -> Option<String> {
+pub fn progress(league: &League, elapsed: Duration) -> Option<String> {
     let cycles = league.config.league.scheduling.cycles?;
     let round = league.open_round()?;
     let cycle = (round - 1) * cycles / league.rounds() + 1;

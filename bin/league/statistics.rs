@@ -10,12 +10,18 @@
 use crate::expected_points::{Gain, coin_points, gains, pair_values_in};
 use crate::tables::columns;
 use crate::view::LeagueView;
+use league::program::terminal::sanitize;
 use league::protocol::AgentKind;
+use league::values::truncate;
 use serde_json::json;
 use std::fmt;
 
-/// Minimum number of matches for a verdict.
+/// Minimum number of matches for a comparison.
 const MIN_MATCHES: usize = 10;
+/// Maximum number of characters of a name.
+const MAX_NAME: usize = 14;
+/// The width of a picture, in columns: the whole table has at most eighty.
+const PICTURE_WIDTH: usize = 22;
 
 /// The mean of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -51,22 +57,26 @@ impl Sample {
         Sample { count, mean, error }
     }
 
-    /// Returns a sentence that says if the difference from another player's points per match is more
-    /// than luck.
-    pub fn verdict(&self, points: f64, name: &str) -> String {
-        if self.count < MIN_MATCHES {
-            return "too few matches to say".into();
-        }
+    /// Compares the mean with another player's points per match. With "?" the difference may be luck.
+    pub fn grade(&self, points: f64) -> &'static str {
         let difference = self.mean - points;
-        if difference.abs() <= 2.0 * self.error {
-            return format!("like {name}: luck alone can do this");
+        let is_clear = difference.abs() > 3.0 * self.error;
+        if self.count < MIN_MATCHES {
+            "too few"
+        } else if difference.abs() <= 2.0 * self.error {
+            "the same"
+        } else if difference > 0.0 {
+            if is_clear { "better" } else { "better?" }
+        } else if is_clear {
+            "worse"
+        } else {
+            "worse?"
         }
+    }
 
-        let adjective = if difference > 0.0 { "better" } else { "worse" };
-        if difference.abs() <= 3.0 * self.error {
-            return format!("{adjective} than {name}, perhaps by luck: play more cycles");
-        }
-        format!("{adjective} than {name}, and not by luck")
+    /// Returns two standard errors below and above the mean.
+    fn interval(&self) -> [f64; 2] {
+        [self.mean - 2.0 * self.error, self.mean + 2.0 * self.error]
     }
 }
 
@@ -76,52 +86,110 @@ struct Reference {
     name: &'static str,
 }
 
-/// Returns the report for a terminal: a row for each player, with its points and the verdict.
+/// A player of a practice.
+struct Row {
+    id: String,
+    name: String,
+    matches: usize,
+    /// Its expected points a match, or else its points.
+    sample: Sample,
+    technical_losses: u32,
+}
+
+/// Returns the report for a terminal: a row for each player, best first, with a picture of its points
+/// and of their error.
 pub fn report(view: &LeagueView) -> String {
     let values = pair_values_in(view);
     let mut all_gains = Vec::new();
     for the_match in view.matches() {
         all_gains.extend(gains(the_match, &values));
     }
-    let reference = reference(view, &all_gains);
+    let Reference { points, name } = reference(view, &all_gains);
 
-    let Reference { points, name } = reference;
-    let mut verdicts = vec![format!("({points:.2} is what {name} gets)")];
+    // Judge each player by its expected points, or else by its points.
     let mut rows = Vec::new();
     for player in &view.agents {
         if player.kind != AgentKind::Player {
             continue;
         }
-
-        // Judge the player by its expected points, or else by its points.
-        let mut gains = all_gains.clone();
-        gains.retain(|gain| *gain.player == player.id);
-        let won = Sample::of(gains.iter().map(|gain| gain.points));
-        let expected = Sample::of(gains.iter().filter_map(|gain| gain.expected));
-
-        rows.push(json!([
-            player.id,
-            player.display_name,
-            won.count,
-            won.to_string(),
-            expected.to_string()
-        ]));
-
-        let sample = if values.is_empty() { won } else { expected };
-        let verdict = sample.verdict(points, name);
-        verdicts.push(match player.technical_losses {
-            None | Some(0) => verdict,
-            Some(lost) => format!("{verdict}; {lost} lost technically"),
+        let own = all_gains.iter().filter(|gain| *gain.player == player.id);
+        let samples: Vec<f64> = if values.is_empty() {
+            own.clone().map(|gain| gain.points).collect()
+        } else {
+            own.clone().filter_map(|gain| gain.expected).collect()
+        };
+        rows.push(Row {
+            id: player.id.clone(),
+            name: truncate(&sanitize(&player.display_name), MAX_NAME),
+            matches: own.count(),
+            sample: Sample::of(samples),
+            technical_losses: player.technical_losses.unwrap_or(0),
         });
     }
+    rows.sort_by(|one, other| other.sample.mean.total_cmp(&one.sample.mean));
 
-    let heads = "Id,Strategy,Matches,Points per match,Expected points";
-    let table = columns(heads, 1, rows.into_iter());
+    // Draw a picture beside the table.
+    let cells = rows
+        .iter()
+        .map(|row| json!([row.id, row.name, row.matches, row.sample.to_string()]));
+    let head = if values.is_empty() {
+        "Id,Player,Matches,Points per match"
+    } else {
+        "Id,Player,Matches,Expected points"
+    };
+    let table = columns(head, 1, cells);
+    let range = range(&rows, points);
+    let mut pictures = vec![String::new()];
+    for row in &rows {
+        let grade = row.sample.grade(points);
+        pictures.push(format!(
+            "  {}  {grade}",
+            picture(&row.sample, points, range)
+        ));
+    }
     let mut report = String::new();
-    for (row, verdict) in table.lines().zip(verdicts) {
-        report += &format!("\n{row}  {verdict}");
+    for (row, picture) in table.lines().zip(pictures) {
+        report += format!("\n{row}{picture}").trim_end();
+    }
+    report +=
+        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side\n");
+    report += "\"?\": perhaps by luck, play more cycles";
+
+    for row in rows.iter().filter(|row| row.technical_losses > 0) {
+        let (name, lost, all) = (&row.name, row.technical_losses, row.matches);
+        report += &format!("\n{name} has lost {lost} of {all} matches technically");
     }
     report
+}
+
+/// Returns the range of a picture: that of all players with their errors, and of the reference.
+fn range(rows: &[Row], reference: f64) -> [f64; 2] {
+    let mut range = [reference - 0.1, reference + 0.1];
+    for row in rows.iter().filter(|row| row.sample.error.is_finite()) {
+        let [low, high] = row.sample.interval();
+        range = [range[0].min(low), range[1].max(high)];
+    }
+    range
+}
+
+/// Draws a mean with its error, and the points of the reference.
+fn picture(sample: &Sample, reference: f64, range: [f64; 2]) -> String {
+    let mut columns = [' '; PICTURE_WIDTH];
+    if sample.count > 0 {
+        let [low, high] = sample.interval().map(|points| column(points, range));
+        columns[low..=high].fill('─');
+    }
+    columns[column(reference, range)] = '│';
+    if sample.count > 0 {
+        columns[column(sample.mean, range)] = '●';
+    }
+    String::from_iter(columns)
+}
+
+/// Returns the column of so many points in a picture.
+fn column(points: f64, range: [f64; 2]) -> usize {
+    let part = (points - range[0]) / (range[1] - range[0]);
+    (part.clamp(0.0, 1.0) * (PICTURE_WIDTH - 1) as f64).round() as usize
 }
 
 /// Returns a coin, or the average player in a game without coins.

@@ -4,7 +4,7 @@ use super::support::offline::{scoring, usual};
 use super::support::*;
 use crate::expected_points::{coin_points, pair_values};
 use crate::local::name_players;
-use crate::screen::first_losses;
+use crate::screen::{first_losses, progress};
 use crate::statistics::{Sample, report};
 use crate::strategies::{self, PastMatch, Turn};
 use league::games::{judge, points};
@@ -12,6 +12,7 @@ use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 use std::{fs, path::Path, sync::Arc};
 
 /// What a coin gets in Even/Odd.
@@ -26,15 +27,15 @@ const SAMPLES: &str = "
 1*3 | 3 | - | too few
 1*0 1*3 | 1.5 | 4.5/2 | too few
 1*0 2*1 1*2 | 1 | 2/3/4 | too few
-20*1 | 1 | 0 | worse than a coin, and not
-20*0 20*3 | 1.5 | 90/39/40 | like a coin
-60*0 90*3 | 1.8 | 324/149/150 | better than a coin, and not
-100*0 100*3 | 1.5 | 450/199/200 | better than a coin, perhaps
-100*0 100*1 40*3 | 220/240 | - | worse than a coin, and not";
+20*1 | 1 | 0 | worse
+20*0 20*3 | 1.5 | 90/39/40 | the same
+60*0 90*3 | 1.8 | 324/149/150 | better
+100*0 100*3 | 1.5 | 450/199/200 | better?
+100*0 100*1 40*3 | 220/240 | - | worse";
 
 #[test]
-fn mean_standard_error_and_verdict_are_correct() {
-    for [parts, mean, square, verdict] in rows(SAMPLES) {
+fn mean_standard_error_and_grade_are_correct() {
+    for [parts, mean, square, grade] in rows(SAMPLES) {
         let number = |text: &str| text.parse::<f64>().unwrap();
         let points = parts.split_whitespace().flat_map(|part| {
             let (times, points) = part.split_once('*').unwrap();
@@ -46,8 +47,7 @@ fn mean_standard_error_and_verdict_are_correct() {
         assert!(is_near(sample.mean, mean), "{sample:?}");
         let is_exact = square == "-" || is_near(sample.error.powi(2), square);
         assert!(is_exact, "{sample:?}: {square}");
-        let came = sample.verdict(1.25, "a coin");
-        assert!(came.starts_with(verdict), "{sample:?}: {came}");
+        assert_eq!(sample.grade(1.25), grade, "{sample:?}");
     }
     let coins = [(3, 1, 0), (5, 1, 0), (4, 2, -2)].map(|(w, d, l)| coin(w, d, l));
     assert_eq!(coins, [1.25, 1.75, 1.5]);
@@ -129,16 +129,21 @@ fn report_has_aligned_columns() {
     let two = "A!B | A=B | B>A".replace('A', "ada");
     let two = offline::told(&two.replace('B', "日本の\u{7}プレーヤー"));
     let expected = "
- Id  Strategy           Matches  Points per match  Expected points  (1.25 is what a coin gets)
-P01  ada                      3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say
-P02  日本の\u{fffd}プレーヤー        3     1.333 ± 0.882    1.250 ± 0.250  too few matches to say; 1 lost technically";
+ Id  Player             Matches  Expected points
+P01  ada                      3    1.250 ± 0.250  ───────────●──────────  too few
+P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ───────────●──────────  too few
+
+│ is what a coin gets: 1.25; ● a player, ─ two errors on each side
+\"?\": perhaps by luck, play more cycles
+日本の\u{fffd}プレーヤー has lost 1 of 3 matches technically";
     assert_eq!(reported(&two), expected);
+    assert!(expected.lines().all(|line| line.chars().count() <= 80));
 
     // Whoever fails in every match has no expected points, however many matches there were.
     let failed = offline::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
-    let row = "P02  bob            12     0.000 ± 0.000                -  too few matches to say; 12 lost technically";
-    assert!(lines.ends_with(row), "{lines}");
+    check_contains(&lines, "P02  bob          12                -");
+    check_contains(&lines, "bob has lost 12 of 12 matches technically");
     let first = [
         "\nThe first technical loss of each:",
         "  R1M1    ada won, bob lost technically: P02 came late - P01 wins by default (make trace MATCH=R1M1 LOGS=a/logs)",
@@ -182,7 +187,7 @@ fn practice_replaces_only_the_last_practice() {
         let output = test.local(&format!("--players 3 {option} {value}"));
         let is_second = output.contains("the last practice is replaced");
         assert_eq!(is_second, matches == 12, "{output}");
-        check_contains(&output, "Expected points  (1.25 is what a coin gets)");
+        check_contains(&output, "│ is what a coin gets: 1.25");
         assert_eq!(practiced(), matches);
     }
     assert!(fs::read(test.league_file("journal.jsonl")).unwrap() == real);
@@ -232,4 +237,71 @@ fn league_is_played_in_an_empty_folder() {
     check_contains(&output, "there was no folder config here");
     check_contains(&output, "Champion: ");
     assert_eq!(code, Some(0), "{output}");
+}
+
+#[test]
+fn own_player_prints_and_its_repeated_fault_is_printed_once() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    for file in ["player.py", "league_player.py"] {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bin").join(file);
+        fs::copy(source, test.folder.join(file)).unwrap();
+    }
+    let path = test.folder.join("player.py");
+    let text = fs::read_to_string(&path).unwrap();
+    let faulty = "print('against', turn.opponent_id)\n    return turn.thiers[-1]";
+    fs::write(
+        &path,
+        text.replace("return random.choice(turn.legal_moves)", faulty),
+    )
+    .unwrap();
+
+    let mine = format!("`python3 {}`", path.display());
+    let (code, output) = test.run_tool(&format!(
+        "local --port 0 --cycles 4 --players 2 --mine {mine}"
+    ));
+    assert_eq!(code, Some(1), "{output}");
+    assert_eq!(
+        output.matches("player.py: against P02").count(),
+        12,
+        "{output}"
+    );
+    assert_eq!(
+        output.matches("your choose fails in line").count(),
+        1,
+        "{output}"
+    );
+    check_contains(
+        &output,
+        "player.py (P01) has lost all its matches technically",
+    );
+    assert!(!output.contains("Technical loss if"), "{output}");
+
+    // A practice that cannot begin leaves the last one in its place.
+    let results = || files(&test.folder.join("data/practice/matches")).len();
+    for (mine, code, problem) in [
+        ("player.py", 2, "MINE=\"python3 player.py\""),
+        ("false", 1, "P01 has ended, so the league does not begin"),
+    ] {
+        let (came, output) = test.run_tool(&format!("local --port 0 --mine {mine}"));
+        assert_eq!(came, Some(code), "{output}");
+        check_contains(&output, problem);
+        assert_eq!(results(), 4, "{output}");
+    }
+}
+
+#[test]
+fn progress_of_a_practice_names_cycle_and_time() {
+    let mut league = offline::started(4, &[2]);
+    league.config.league.scheduling.cycles = Some(3); // its three rounds count as a cycle each
+    let minute = Duration::from_secs(60);
+    offline::play_round(&mut league, 1, offline::ends("wins"));
+    let line = progress(&league, minute).unwrap();
+    assert_eq!(line, "cycle 2 of 3, about 2 min left");
+    for round in [2, 3] {
+        offline::play_round(&mut league, round, offline::ends("wins"));
+    }
+    assert_eq!(progress(&league, minute), None);
 }
