@@ -129,8 +129,6 @@ pub struct Manager {
     /// The time between a round's announcement and its matches.
     pub lead: Duration,
     operator_token: String,
-    /// The time of the last printed line about a rejected agent.
-    last_rejection: Mutex<Option<Instant>>,
     /// Done when the hooks have stored the played league.
     stored: Once,
     hooks: Arc<dyn Hooks>,
@@ -172,7 +170,6 @@ impl Manager {
         Ok(Manager {
             notifier: Notifier::new(&store, &program),
             waiting: Mutex::default(),
-            last_rejection: Mutex::default(),
             stored: Once::new(),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),

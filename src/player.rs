@@ -25,7 +25,7 @@ use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{print_error, print_line};
+use crate::program::terminal::{describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message,
@@ -223,7 +223,7 @@ impl Agent for Player {
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
-        self.warn(&display::refusal(packet, peer, refusal));
+        self.warn(&describe_refusal(packet, peer, refusal));
     }
 
     fn is_known(&self, envelope: &Envelope) -> bool {

@@ -17,7 +17,7 @@ use crate::net::hardening;
 use crate::net::http::{self, HttpServer};
 use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
-use crate::net::sync::spawn;
+use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{print_error, print_line};
@@ -25,13 +25,15 @@ use crate::protocol::AgentKind;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 use std::{fs, io, process, thread};
 
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// Minimum time between two printed lines that unknown agents have caused.
+const PRINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time that a restarted process waits for its port.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to take it.
@@ -67,6 +69,8 @@ pub struct Program {
     pub client: Arc<Client>,
     /// The time of the start.
     pub started: Instant,
+    /// The time of the last printed line that an unknown agent has caused.
+    last_printed: Mutex<Option<Instant>>,
 }
 
 impl Program {
@@ -110,6 +114,7 @@ impl Program {
             endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),
             local_url: url(&host.replace("127.0.0.1", "localhost"), port),
             started: Instant::now(),
+            last_printed: Mutex::default(),
             kind,
             args,
             config,
@@ -189,6 +194,16 @@ impl Program {
         if self.kind != AgentKind::Player || !self.args.has("--quiet") {
             print_line(text);
         }
+    }
+
+    /// Returns true if a line that an unknown agent has caused may be printed: one a second.
+    pub fn may_print(&self) -> bool {
+        let mut last = lock(&self.last_printed);
+        let may_print = last.is_none_or(|time| time.elapsed() >= PRINT_INTERVAL);
+        if may_print {
+            *last = Some(Instant::now());
+        }
+        may_print
     }
 
     /// Returns the program's log.

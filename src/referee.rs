@@ -21,7 +21,7 @@ use crate::net::sync::{Shared, lock, spawn};
 use crate::program::args::{Args, Exit};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{print_error, print_line, sanitize};
+use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
     AgentKind, Envelope, ErrorCode, LeagueError, MatchResult, MatchState, Message, ProtocolError,
     ResultDetails, StartMatch,
@@ -32,6 +32,7 @@ use crate::referee::outbox::PendingResult;
 use crate::values::{MAX_SHOWN_CHARS, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -111,6 +112,13 @@ impl Referee {
             self.pause();
             self.assignments.update(|all| all.play_again(&assignment));
         }
+    }
+
+    /// Returns a line with the referee's id: several referees may share a terminal.
+    fn with_name(&self, text: &str) -> String {
+        let credentials = self.session.credentials();
+        let name = credentials.map_or("referee".into(), |known| known.agent_id.clone());
+        format!("{name}: {text}")
     }
 
     /// Logs and prints a failure of our own machine.
@@ -299,6 +307,18 @@ impl Agent for Referee {
             | Message::LeagueQueryResponse(_) => {}
         }
         Ok(None)
+    }
+
+    fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
+        if self.session.program.may_print() {
+            print_error(&self.with_name(&describe_refusal(packet, peer, refusal)));
+        }
+    }
+
+    fn on_not_found(&self, text: &str) {
+        if self.session.program.may_print() {
+            print_error(&self.with_name(&format!("{text}, which a referee does not have")));
+        }
     }
 
     fn is_known(&self, envelope: &Envelope) -> bool {

@@ -9,7 +9,7 @@ use super::league::{League, Member};
 use super::registration::{Application, Rejection, answer, too_soon};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
-use crate::net::sync::{lock, secret};
+use crate::net::sync::secret;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
@@ -19,12 +19,10 @@ use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Minimum time between two changes of a member, whose times are in seconds.
 const CHANGE_INTERVAL: Duration = Duration::from_secs(1);
-/// Minimum time between two printed lines about rejected agents.
-const REJECTION_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Instructions for a language model that calls the tools of a manager.
 const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings shows the table and \
@@ -223,9 +221,7 @@ impl Manager {
 
     /// Prints what an unknown agent has caused: at most one line a second. The log has all.
     fn print_seldom(&self, text: &str) {
-        let mut last = lock(&self.last_rejection);
-        if last.is_none_or(|time| time.elapsed() >= REJECTION_INTERVAL) {
-            *last = Some(Instant::now());
+        if self.program.may_print() {
             self.terminal.print_line(&sanitize(text));
         }
     }

@@ -1,17 +1,10 @@
 //! What a player prints: the results of its matches, and problems, each in one sentence that its
 //! author can act on. Texts of others are cut, and tokens and control characters in them replaced.
 
-use crate::program::terminal::{plural, sanitize};
-use crate::protocol::{
-    ErrorCode, GameError, GameOver, GameResult, LeagueCompleted, LeagueError, ProtocolError,
-};
+use crate::program::terminal::{MAX_NAME, plural, sanitize};
+use crate::protocol::{GameError, GameResult, LeagueCompleted};
 use crate::values::{MAX_SHOWN_CHARS, truncate};
-use serde_json::Value;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-
-/// Maximum length of an id or a name.
-const MAX_NAME: usize = 60;
 
 /// Returns a line about a match.
 pub fn about_match(match_id: &str, text: &str) -> String {
@@ -60,31 +53,6 @@ pub fn game_error(error: &GameError) -> String {
         text += &format!("; {}", truncate(consequence, MAX_SHOWN_CHARS));
     }
     about_match(&error.match_id, &text)
-}
-
-/// Describes a message that was refused. A message that only informs is shown even if it is faulty.
-pub fn refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -> String {
-    let field =
-        |key: &str, default: &str| truncate(packet[key].as_str().unwrap_or(default), MAX_NAME);
-    let message_type = field("message_type", "a message");
-    let mut text = format!("refused {message_type}");
-    if packet["match_id"].is_string() {
-        text += &format!(" of {}", field("match_id", ""));
-    }
-    let reason = truncate(&refusal.to_string(), MAX_SHOWN_CHARS);
-    text += &format!(" from {} at {peer}: {reason}", field("sender", "somebody"));
-
-    let is_faulty = matches!(
-        refusal.code,
-        ErrorCode::MissingField | ErrorCode::InvalidTimestamp
-    );
-    if is_faulty && [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*message_type) {
-        text += &format!(
-            "; it says {}",
-            truncate(&packet.to_string(), 4 * MAX_SHOWN_CHARS)
-        );
-    }
-    sanitize(&text)
 }
 
 /// Describes the end of the league: the champion, and our rank.

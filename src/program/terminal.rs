@@ -1,7 +1,22 @@
 //! Output on the user's terminal.
 
-use crate::values::redact_tokens;
+use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
+use crate::values::{MAX_SHOWN_CHARS, redact_tokens, truncate};
+use serde_json::Value;
 use std::io::{Write, stderr, stdout};
+use std::net::IpAddr;
+
+/// Maximum length of an id or a name.
+pub const MAX_NAME: usize = 60;
+/// The fields of a message that are not shown.
+const ENVELOPE: [&str; 6] = [
+    "protocol",
+    "message_type",
+    "sender",
+    "timestamp",
+    "conversation_id",
+    "auth_token",
+];
 
 /// Returns a text of another program as it can be shown: without tokens, and without characters that
 /// move the cursor or turn the text around.
@@ -47,4 +62,36 @@ pub fn plural(number: impl Into<i64>, noun: &str) -> String {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     }
+}
+
+/// Describes a message that was refused. A message that only informs is shown even if it is faulty,
+/// without its envelope.
+pub fn describe_refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -> String {
+    let field =
+        |key: &str, default: &str| truncate(packet[key].as_str().unwrap_or(default), MAX_NAME);
+    let message_type = field("message_type", "a message");
+    let mut text = format!("refused {message_type}");
+    if packet["match_id"].is_string() {
+        text += &format!(" of {}", field("match_id", ""));
+    }
+    let reason = truncate(&refusal.to_string(), MAX_SHOWN_CHARS);
+    text += &format!(
+        " from {} at {peer}: {reason}",
+        field("sender", "an unknown agent")
+    );
+
+    let is_faulty = matches!(
+        refusal.code,
+        ErrorCode::MissingField | ErrorCode::InvalidTimestamp
+    );
+    if is_faulty
+        && [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*message_type)
+        && let Some(fields) = packet.as_object()
+    {
+        let mut body = fields.clone();
+        body.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
+        let body = Value::Object(body).to_string();
+        text += &format!("; it says {}", truncate(&body, 4 * MAX_SHOWN_CHARS));
+    }
+    sanitize(&text)
 }

@@ -4,8 +4,9 @@
 use super::support::{fake::message_of_line, golden};
 use league::json::decode;
 use league::player::Turn;
-use league::player::display as screen;
+use league::player::display;
 use league::player::invitations::{Invitations, Moves};
+use league::program::terminal::describe_refusal;
 use league::protocol::{
     ERROR_CODES, GameError, IncomingMessage, LeagueCompleted, Message, ProtocolError, parse,
 };
@@ -65,15 +66,15 @@ fn output(command: &str) -> String {
     let message: Value =
         serde_json::from_str(&message.replace("LONG", &"\\u001b[2J".repeat(9_000))).unwrap();
     match refused {
-        "error" => screen::game_error(&decode::<GameError>(&message).unwrap()),
-        "end" => screen::league_over("P01", &decode::<LeagueCompleted>(&message).unwrap()),
+        "error" => display::game_error(&decode::<GameError>(&message).unwrap()),
+        "end" => display::league_over("P01", &decode::<LeagueCompleted>(&message).unwrap()),
         reason => {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 panic!("{reason}")
             };
             let (code, ..) = ERROR_CODES.iter().find(|row| row.1 == code).unwrap();
             let refusal = ProtocolError::field(*code, field, problem);
-            screen::refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
+            describe_refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
         }
     }
 }

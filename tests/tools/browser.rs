@@ -237,9 +237,22 @@ fn expected_points(data: &Value, id: &str, rival: Option<&str>) -> Vec<f64> {
     values
 }
 
-/// Returns the mean of some numbers, with two digits.
-fn mean(values: &[f64]) -> String {
-    format!("{:.2}", values.iter().sum::<f64>() / values.len() as f64)
+/// Returns the mean of some numbers.
+fn mean(values: &[f64]) -> f64 {
+    values.iter().sum::<f64>() / values.len() as f64
+}
+
+/// Checks that texts are these numbers with two digits, rounded in either direction.
+fn check_rounded<'a>(texts: impl IntoIterator<Item = &'a String>, numbers: &[f64], what: &str) {
+    let texts: Vec<_> = texts.into_iter().collect();
+    assert_eq!(texts.len(), numbers.len(), "{what}: {texts:?}");
+    for (text, number) in texts.into_iter().zip(numbers) {
+        let shown: f64 = text.parse().unwrap();
+        assert!(
+            text.len() == 4 && (shown - number).abs() < 0.005_001,
+            "{what}: {text} for {number}"
+        );
+    }
 }
 
 #[test]
@@ -254,24 +267,23 @@ fn report_of_a_practice_shows_means_with_errors_and_a_heat_map() {
     // The picture has the mean of each player, the best first, and the line of a coin.
     let ids = list_of(&data["standings"]).iter();
     let ids: Vec<&str> = ids.map(|row| text_of(&row["player_id"])).collect();
-    let mut means: Vec<String> = ids
+    let mut means: Vec<f64> = ids
         .iter()
         .map(|id| mean(&expected_points(&data, id, None)))
         .collect();
-    means.sort_by(|one, other| other.cmp(one));
+    means.sort_by(|one, other| other.total_cmp(one));
     let shown = labels(&page, "means-chart");
     assert_eq!(shown[0], "a coin: 1.25");
-    let numbers: Vec<&String> = shown[1..].iter().skip(1).step_by(2).collect();
-    assert_eq!(numbers, means.iter().collect::<Vec<_>>());
+    check_rounded(shown[2..].iter().step_by(2), &means, "means");
 
     // The heat map has the mean of each pair.
     let rows = table(&page, "cross");
     for (row, id) in rows[1..].iter().zip(&ids) {
         let rivals = ids.iter().filter(|rival| *rival != id);
-        let cells: Vec<String> = rivals
+        let means: Vec<f64> = rivals
             .map(|rival| mean(&expected_points(&data, id, Some(rival))))
             .collect();
-        assert_eq!(row[2..], cells, "{id}");
+        check_rounded(&row[2..], &means, id);
     }
 
     // A long schedule has its last rounds, and the numbers below the chart have room.
