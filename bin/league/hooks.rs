@@ -97,6 +97,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
     let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
     if end.is_err() && hooks.setup.kind.is_practice() {
+        lock(&hooks.children).kill(); // they write into the folders
         local::restore_last_practice(&args)?;
     }
     end?;
@@ -192,7 +193,10 @@ impl ToolHooks {
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager) {
         if self.setup.kind == LeagueKind::Practice {
-            print_line(&statistics::report(&self.document.newest(manager)));
+            let mut own = self.setup.entrants.clone();
+            own.retain(Entrant::is_own);
+            let own: Vec<String> = own.into_iter().map(|entrant| entrant.name).collect();
+            print_line(&statistics::report(&self.document.newest(manager), &own));
         }
 
         for player in manager.store.read(screen::players_without_a_match) {

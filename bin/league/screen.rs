@@ -30,14 +30,14 @@ struct Screen {
     results: usize,
 }
 
-/// Starts a thread that prints what happens in a manager's league from now on. The receiver is
-/// disconnected when the league is over and the champion is printed.
+/// Starts a thread that prints what happens in a manager's league from now on; of a practice it prints
+/// only how far it is. The receiver is disconnected when the league is over and the champion printed.
 pub fn follow(
     store: &Arc<Store>,
     view: &LeagueView,
     lead: Duration,
     terminal: Terminal,
-    shows_progress: bool,
+    is_practice: bool,
 ) -> Receiver<()> {
     let started = Instant::now();
     let mut screen = store.read(|league| Screen::new(league, view, lead));
@@ -52,9 +52,12 @@ pub fn follow(
                 terminal.print_line(&line);
             }
             if let Some(end) = end {
-                return print_line(&end); // also with --quiet
+                if !is_practice {
+                    print_line(&end); // also with --quiet
+                }
+                return;
             }
-            if shows_progress {
+            if is_practice {
                 store.wait(READ_INTERVAL, League::is_over);
                 if let Some(line) = store.read(|league| progress(league, started.elapsed())) {
                     print_line(&line);

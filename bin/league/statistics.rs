@@ -4,12 +4,13 @@
 //! Players are compared with a coin, a player that chooses at random. In Even/Odd a coin chooses the
 //! same as its opponent in half of the matches, a draw; in the other half the drawn number decides
 //! between them, and it is fair. So a coin gets the same against every player, and every player gets
-//! the same against a coin. If a number is drawn, the verdict is about expected points, since the draw
+//! the same against a coin. The rivals of a user's own players are not compared: they also meet each
+//! other, in matches that no other player has. If a number is drawn, the verdict is about expected points, since the draw
 //! is luck. A game by turns has no such coin; its players are compared with the average player.
 
 use crate::expected_points::{Gain, coin_points, gains, pair_values_in};
 use crate::tables::columns;
-use crate::view::LeagueView;
+use crate::view::{AgentView, LeagueView};
 use league::program::terminal::sanitize;
 use league::protocol::AgentKind;
 use league::values::truncate;
@@ -19,9 +20,9 @@ use std::fmt;
 /// Minimum number of matches for a comparison.
 const MIN_MATCHES: usize = 10;
 /// Maximum number of characters of a name.
-const MAX_NAME: usize = 14;
+const MAX_NAME: usize = 17;
 /// The width of a picture, in columns: the whole table has at most eighty.
-const PICTURE_WIDTH: usize = 22;
+const PICTURE_WIDTH: usize = 19;
 
 /// The mean of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -34,12 +35,13 @@ pub struct Sample {
 }
 
 impl fmt::Display for Sample {
-    /// Writes `1.333 ± 0.882`, or a dash if there are no numbers.
+    /// Writes `1.333 ± 0.882`; one number without an error, and none as a dash.
     fn fmt(&self, to: &mut fmt::Formatter) -> fmt::Result {
-        if self.count == 0 {
-            return write!(to, "-");
+        match self.count {
+            0 => write!(to, "-"),
+            1 => write!(to, "{:.3}", self.mean),
+            _ => write!(to, "{:.3} ± {:.3}", self.mean, self.error),
         }
-        write!(to, "{:.3} ± {:.3}", self.mean, self.error)
     }
 }
 
@@ -86,58 +88,41 @@ struct Reference {
     name: &'static str,
 }
 
-/// A player of a practice.
+/// A row of the report: a player, or one of its rivals.
 struct Row {
     id: String,
     name: String,
     matches: usize,
-    /// Its expected points a match, or else its points.
+    /// The player's expected points a match, or else its points.
     sample: Sample,
-    technical_losses: u32,
 }
 
 /// Returns the report for a terminal: a row for each player, best first, with a picture of its points
-/// and of their error.
-pub fn report(view: &LeagueView) -> String {
+/// and of their error. If the user's own players are named, only they have rows; a single one has
+/// another row for each of its rivals.
+pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     let values = pair_values_in(view);
     let mut all_gains = Vec::new();
     for the_match in view.matches() {
         all_gains.extend(gains(the_match, &values));
     }
     let Reference { points, name } = reference(view, &all_gains);
+    let has_draws = !values.is_empty();
+    let mut players: Vec<&AgentView> = view.agents.iter().collect();
+    players.retain(|agent| agent.kind == AgentKind::Player);
+    let rows = rows(&players, &all_gains, has_draws, own_names);
 
-    // Judge each player by its expected points, or else by its points.
-    let mut rows = Vec::new();
-    for player in &view.agents {
-        if player.kind != AgentKind::Player {
-            continue;
-        }
-        let own = all_gains.iter().filter(|gain| *gain.player == player.id);
-        let samples: Vec<f64> = if values.is_empty() {
-            own.clone().map(|gain| gain.points).collect()
-        } else {
-            own.clone().filter_map(|gain| gain.expected).collect()
-        };
-        rows.push(Row {
-            id: player.id.clone(),
-            name: truncate(&sanitize(&player.display_name), MAX_NAME),
-            matches: own.count(),
-            sample: Sample::of(samples),
-            technical_losses: player.technical_losses.unwrap_or(0),
-        });
-    }
-    rows.sort_by(|one, other| other.sample.mean.total_cmp(&one.sample.mean));
-
-    // Draw a picture beside the table.
     let cells = rows
         .iter()
         .map(|row| json!([row.id, row.name, row.matches, row.sample.to_string()]));
-    let head = if values.is_empty() {
-        "Id,Player,Matches,Points per match"
-    } else {
+    let head = if has_draws {
         "Id,Player,Matches,Expected points"
+    } else {
+        "Id,Player,Matches,Points per match"
     };
     let table = columns(head, 1, cells);
+
+    // Draw a picture at the end of each row.
     let range = range(&rows, points);
     let mut pictures = vec![String::new()];
     for row in &rows {
@@ -155,11 +140,81 @@ pub fn report(view: &LeagueView) -> String {
         &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side\n");
     report += "\"?\": perhaps by luck, play more cycles";
 
-    for row in rows.iter().filter(|row| row.technical_losses > 0) {
-        let (name, lost, all) = (&row.name, row.technical_losses, row.matches);
-        report += &format!("\n{name} has lost {lost} of {all} matches technically");
+    for player in players {
+        let lost = player.technical_losses.unwrap_or(0);
+        if lost > 0 {
+            let all = all_gains.iter().filter(|gain| *gain.player == player.id);
+            let (name, all) = (shown_name(player), all.count());
+            report += &format!("\n{name} has lost {lost} of {all} matches technically");
+        }
     }
     report
+}
+
+/// Returns the rows: judged by expected points if a number is drawn, or else by points.
+fn rows(players: &[&AgentView], gains: &[Gain], has_draws: bool, own_names: &[String]) -> Vec<Row> {
+    // Without own players, or without rivals, all are compared in all their matches.
+    let mut own = players.to_vec();
+    own.retain(|player| own_names.contains(&player.display_name));
+    let mut rivals = players.to_vec();
+    rivals.retain(|player| !own_names.contains(&player.display_name));
+    if own.is_empty() || rivals.is_empty() {
+        own = players.to_vec();
+        rivals = players.to_vec();
+    }
+
+    let mut rows = Vec::new();
+    for player in &own {
+        rows.push(row(shown_name(player), player, &rivals, gains, has_draws));
+    }
+    rows.sort_by(|one, other| other.sample.mean.total_cmp(&one.sample.mean));
+
+    if let [player] = own[..] {
+        for rival in rivals {
+            let name = format!("against {}", shown_name(rival));
+            let name = truncate(&name, MAX_NAME);
+            let id = String::new();
+            rows.push(Row {
+                id,
+                ..row(name, player, &[rival], gains, has_draws)
+            });
+        }
+    }
+    rows
+}
+
+/// Returns the row for the matches of a player against these rivals.
+fn row(
+    name: String,
+    player: &AgentView,
+    rivals: &[&AgentView],
+    gains: &[Gain],
+    has_draws: bool,
+) -> Row {
+    let mut matches = 0;
+    let mut samples = Vec::new();
+    for gain in gains.iter().filter(|gain| *gain.player == player.id) {
+        if rivals.iter().any(|rival| rival.id == *gain.opponent) {
+            matches += 1;
+            samples.extend(if has_draws {
+                gain.expected
+            } else {
+                Some(gain.points)
+            });
+        }
+    }
+    let id = player.id.clone();
+    Row {
+        id,
+        name,
+        matches,
+        sample: Sample::of(samples),
+    }
+}
+
+/// Returns a player's name as it is shown in a table.
+fn shown_name(player: &AgentView) -> String {
+    truncate(&sanitize(&player.display_name), MAX_NAME)
 }
 
 /// Returns the range of a picture: that of all players with their errors, and of the reference.

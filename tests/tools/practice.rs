@@ -121,7 +121,7 @@ fn report_of_a_practice_names_strategies() {
 
 /// What a practice says of a league on paper.
 fn reported(league: &League) -> String {
-    report(&super::season::document(league, true))
+    report(&super::season::document(league, true), &[])
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn report_has_aligned_columns() {
     let two = offline::told(&two.replace('B', "日本の\u{7}プレーヤー"));
     let expected = "
  Id  Player             Matches  Expected points
-P01  ada                      3    1.250 ± 0.250  ───────────●──────────  too few
-P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ───────────●──────────  too few
+P01  ada                      3    1.250 ± 0.250  ─────────●─────────  too few
+P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ─────────●─────────  too few
 
 │ is what a coin gets: 1.25; ● a player, ─ two errors on each side
 \"?\": perhaps by luck, play more cycles
@@ -150,6 +150,25 @@ P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ────�
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
     assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());
+}
+
+#[test]
+fn own_player_is_compared_by_its_rivals_and_not_with_them() {
+    // The rivals choose differently in their own matches, which is worth 1.5 to both.
+    let league = offline::told(&["ada=bob cy>dan", "ada>cy bob>dan", "ada=dan bob>cy"].join(" | "));
+    let view = super::season::document(&league, true);
+    let lines = report(&view, &["ada".into()]);
+    let rows = lines.lines().skip(2).take(4);
+    let rows: Vec<Vec<&str>> = rows
+        .map(|row| row.split_whitespace().take(4).collect())
+        .collect();
+    let expected = [
+        ["P01", "ada", "3", "1.167"],
+        ["against", "bob", "1", "1.000"],
+        ["against", "cy", "1", "1.500"],
+        ["against", "dan", "1", "1.000"],
+    ];
+    assert_eq!(rows, expected, "{lines}");
 }
 
 /// What is no practice, and why.
@@ -200,8 +219,8 @@ fn practice_replaces_only_the_last_practice() {
     for [arguments, why] in rows(REFUSED) {
         refused(arguments, why);
     }
-    let output = test.local("--mine player,player,player,player");
-    check_contains(&output, "P05");
+    test.local("--mine player,player,player,player");
+    assert_eq!(practiced(), 10, "four players and a rival");
 }
 
 #[test]
