@@ -356,7 +356,7 @@ class Player:
         elif message_type == "GAME_INVITATION":
             unannounced = {*self.joined, match_id} - {*self.announced}
             if match_id in unannounced and len(unannounced) > 100:
-                return "E015 MATCH_ID_MISMATCH", "match_id", "one too many that nobody announced"
+                return "E015 MATCH_ID_MISMATCH", "match_id", "one too many, not announced"
             expected = self.announced.get(match_id) or token
         elif match_id not in self.joined:
             return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"

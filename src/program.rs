@@ -80,16 +80,9 @@ impl Program {
         let operator_token = read_operator_token(&args)?;
         let seed = args.number("--seed", 0..=u64::MAX)?;
 
-        // Describe the agent.
         let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
-        let mut entry = config.agent(kind, id).clone();
-        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
-            entry.display_name = name;
-        }
-        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
-            entry.max_concurrent_matches = Some(number);
-        }
+        let entry = agent_entry(&args, config.agent(kind, id))?;
 
         // Take the port.
         let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
@@ -259,6 +252,18 @@ pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
+}
+
+/// Returns the configured entry of an agent with what the command line changes.
+fn agent_entry(args: &Args, configured: &AgentEntry) -> Result<AgentEntry, Exit> {
+    let mut entry = configured.clone();
+    if let Some(name) = args.checked_text("--display-name", check_display_name)? {
+        entry.display_name = name;
+    }
+    if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
+        entry.max_concurrent_matches = Some(number);
+    }
+    Ok(entry)
 }
 
 /// Takes the port of `--port`; else that of the files, which for a manager is

@@ -82,7 +82,7 @@ messages! {
         "A referee tells a player what went wrong in its match and what is asked of it. \
          Answered {\"status\":\"ok\"}."
     "MATCH_RESULT_REPORT"       MatchResultReport        "report_match_result"     [Manager]:
-        "The referee of a match reports how it ended; nobody else may. Answered \
+        "The referee of a match reports how it ended; no other agent may. Answered \
          MATCH_RESULT_ACK once it is recorded."
     "MATCH_RESULT_ACK"          MatchResultAck           "report_match_result"     []
     "LEAGUE_STANDINGS_UPDATE"   LeagueStandingsUpdate    "update_standings"        [Player]:
@@ -226,7 +226,7 @@ impl fmt::Display for Parity {
     }
 }
 
-/// The envelope: every message has it, beside its own fields.
+/// The envelope: every message has it, before its own fields.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
     pub protocol: String,
@@ -445,7 +445,7 @@ pub struct ChooseMoveResponse {
     pub auth_token: Option<String>,
 }
 
-/// The end of a match. `reason` beside the result is read, but never written.
+/// The end of a match. `reason` outside the result is read, but never written.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameOver {
     pub match_id: String,
@@ -611,7 +611,7 @@ pub struct FinalStanding {
     pub display_name: Option<String>,
 }
 
-/// A question to the manager. What exactly is asked is judged by whoever answers it.
+/// A question to the manager. What exactly is asked is judged by the one who answers it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeagueQuery {
     pub league_id: String,

@@ -148,7 +148,7 @@ const REGISTRATION_CHECKS: &[Check] = &[
     check(
         Required,
         "Registration",
-        "somebody answers at its contact_endpoint",
+        "an agent answers at its contact_endpoint",
         "ping",
         |_, ping| Some(ping.observe(&ping.received, "any HTTP answer", ping.status != 0)),
     ),

@@ -11,7 +11,7 @@ use league::protocol::LeaguePhase;
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The derived fields of one document, beside its own fields.
+/// The derived fields of one document, added to its own fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DerivedFields {
     /// The expected points by player. Empty in a game that draws no number.

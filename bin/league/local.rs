@@ -32,7 +32,7 @@ pub const USAGE: Usage = Usage {
   --mine COMMAND                 your own player; several: with commas
   --new COMMAND                  is it better than --old? both play the same rivals until decided
   --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often everybody meets everybody
+  --cycles N                     how often each pair of players meets
   --entrants FILE                who plays: a line is a name, a tab, and a command or URL
   --lead-sec N                   seconds from a round's announcement to its matches [0]
   --move-timeout-sec N           seconds for a move [as in system.json; 2 in a practice]

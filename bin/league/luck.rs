@@ -87,7 +87,7 @@ pub fn luck(view: &LeagueView) -> Option<String> {
         format!("about {:.0}", chance * 100.0)
     };
     Some(format!(
-        "Luck: {condition}, somebody would have {points} or more in {share} of 100 such leagues."
+        "Luck: {condition}, a player would have {points} or more in {share} of 100 such leagues."
     ))
 }
 

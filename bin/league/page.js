@@ -343,7 +343,7 @@ function drawLobby() {
     : "The league starts when its operator says so.");
   const referees = league.agents.filter(agent => agent.kind === "referee");
   const registered = [...players(), ...referees.filter(agent => agent.reachable === false)];
-  setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "Nobody is here yet");
+  setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "No agent is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
     setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${withoutPages(agent.trouble)}` : agent.id);

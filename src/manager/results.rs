@@ -130,7 +130,7 @@ fn outcome(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<G
     }
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
-        reason: Some("somebody failed".into()),
+        reason: Some("a player failed".into()),
         ..games::unfinished(players, &moves)
     })
 }

@@ -168,7 +168,7 @@ impl<'a> RoundLoop<'a> {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();
             if has_matches && !available.contains(&id) {
                 let problem = self.manager.notifier.status(&id).problem;
-                let text = format!("{id} {problem}; its matches are announced anew");
+                let text = format!("{id} {problem}; its matches are announced again");
                 self.manager.say(Level::Warning, "referee_lost", &text);
             }
         }

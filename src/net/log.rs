@@ -3,7 +3,7 @@
 //!
 //! An agent knows its log file only when it has an id: until then its lines are kept in memory. The
 //! sender of a message logs it in full, the receiver only its start. Lines that anybody can cause
-//! are limited in number, so that nobody can fill the disk.
+//! are limited in number, so that no sender can fill the disk.
 
 use super::sync::lock;
 use crate::protocol::IncomingMessage;

@@ -34,7 +34,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Locks the value to read it; wakes nobody.
+    /// Locks the value to read it; wakes no thread.
     pub fn lock(&self) -> MutexGuard<'_, T> {
         lock(&self.value)
     }

@@ -220,21 +220,7 @@ impl Session {
                     if response.status == RegistrationStatus::Accepted {
                         return accepted(old, response);
                     }
-                    let reason = response.reason.unwrap_or_default();
-
-                    let is_late = response.error_code.as_deref()
-                        == Some(ErrorCode::LateRegistration.as_str());
-                    let may_wait = is_late || reason.starts_with(REMOVED);
-                    if !may_wait || !program.args.has("--stay") {
-                        return Err(Exit::failed(format!("rejected: {reason}")));
-                    }
-                    let state = if self.state.lock().end.is_some() {
-                        "the league is over"
-                    } else if is_late {
-                        "the league has started already"
-                    } else {
-                        "removed by the operator"
-                    };
+                    let state = self.wait_reason(response)?;
                     format!("{state}; waiting for the next league (Ctrl-C ends)")
                 }
                 Err(error) if is_final(&error) => {
@@ -249,6 +235,24 @@ impl Session {
             }
             thread::sleep(program.config.system.retry_policy.base_delay_sec.0);
         }
+    }
+
+    /// Returns why a rejected agent waits for the next league; an error if it does not wait.
+    fn wait_reason(&self, response: LeagueRegisterResponse) -> Result<&'static str, Exit> {
+        let reason = response.reason.unwrap_or_default();
+        let is_late = response.error_code.as_deref() == Some(ErrorCode::LateRegistration.as_str());
+        let may_wait = is_late || reason.starts_with(REMOVED);
+        if !may_wait || !self.program.args.has("--stay") {
+            return Err(Exit::failed(format!("rejected: {reason}")));
+        }
+
+        Ok(if self.state.lock().end.is_some() {
+            "the league is over"
+        } else if is_late {
+            "the league has started already"
+        } else {
+            "removed by the operator"
+        })
     }
 
     /// Returns the registration. The files may name fewer games than the program plays.

@@ -129,7 +129,7 @@ impl Lines {
             line.clear();
         }
 
-        // Remove an incomplete last line, but not a file of somebody else.
+        // Remove an incomplete last line, but not a file of another program.
         if length == 0 && !line.is_empty() && !line.starts_with(b"{") {
             let error = io::Error::other("this is not a file of this program");
             return Err(with_path(path, error));

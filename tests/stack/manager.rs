@@ -209,7 +209,7 @@ fn awaited_referee_is_named_after_two_seconds() {
         .1
         .trim_end_matches(')');
     let late = format!("REF01 has not reported all its matches by {until}");
-    manager.line(&format!("{late}; its matches are announced anew"));
+    manager.line(&format!("{late}; its matches are announced again"));
     manager.wait_for_success();
     let given = test.events("Assigned");
     let given = given.iter().map(|line| {

@@ -73,7 +73,7 @@ fn killed_referee_is_replaced_in_any_state() {
         // Refused, or broken off in the middle of a call.
         let is_lost = |line: &str| {
             let is_its = line.starts_with("REF01 could not be reached (");
-            is_its && line.ends_with("); its matches are announced anew")
+            is_its && line.ends_with("); its matches are announced again")
         };
         let output = manager.output();
         assert!(output.lines().any(is_lost), "{state}: {output}");
@@ -117,7 +117,7 @@ fn matches_of_a_failing_referee_are_reassigned() {
         check_one_result(&test, "REF02");
         assert_eq!(first_referee(&test), "REF01", "{why}");
         let output = manager.output();
-        let line = format!("REF01 {why}; its matches are announced anew");
+        let line = format!("REF01 {why}; its matches are announced again");
         check_contains(&output, &line);
     }
 }

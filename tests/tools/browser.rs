@@ -125,7 +125,7 @@ fn page_in_a_browser_shows_the_document_of_running_and_finished_leagues() {
         "player.py --manager {} --display-name NAME --stay",
         root.trim_end_matches('/')
     );
-    check_words(&lobby, &[&command, "Nobody is here yet"], &[]);
+    check_words(&lobby, &[&command, "No agent is here yet"], &[]);
     let gate = Gate::default();
     // The league gives the ids: the first player is P01, for every name.
     for (name, id, choice) in [

@@ -183,7 +183,7 @@ fn tools_of_a_player_by_hand_are_listed() {
             "{tool}"
         );
         let says = text_of(&tool["description"]);
-        let rules = says.contains("whoever named its parity wins");
+        let rules = says.contains("the one who named its parity wins");
         assert!(rules || tool["name"] != "make_choice", "{says}");
     }
     let names = list_of(&tools).iter().map(|tool| text_of(&tool["name"]));

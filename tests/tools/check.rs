@@ -403,12 +403,12 @@ REGISTER_REQUEST | /request/params/protocol | null | FAIL protocol is league.v2
 REGISTER_REQUEST | /request/params/sender | "a" | FAIL sender names its kind
 REGISTER_REQUEST | /request/params/conversation_id | null | FAIL conversation_id is a text
 REGISTER_REQUEST | /request/params/timestamp | "2025-01-15T10:00:00+02:00" | FAIL timestamp is UTC
-REGISTER_REQUEST | /request/params/player_meta | "me" | FATAL it says what it is, FATAL somebody answers at its contact_endpoint | 34
+REGISTER_REQUEST | /request/params/player_meta | "me" | FATAL it says what it is, FATAL an agent answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/display_name | "" | FATAL it says what it is
 REGISTER_REQUEST | /request/params/player_meta/version | "1.0" | FATAL it says what it is
 REGISTER_REQUEST | /request/params/player_meta/game_types | "even_odd" | FATAL it says what it is
-REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL somebody answers at its contact_endpoint | 34
-REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL somebody answers at its contact_endpoint | 34
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL an agent answers at its contact_endpoint | 34
+REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL an agent answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/protocol_version | "1.0.0" | FATAL it says what it is
 ROUND_ANNOUNCEMENT R1M1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL ROUND_ANNOUNCEMENT is taken
 GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 21

@@ -64,10 +64,10 @@ fn players_with_equal_tiebreaks_share_a_rank() {
 
 /// A league, its rounds parted by commas, and what is said of its luck.
 const SENTENCES: &str = "
-P01=P02 | Luck: if all chose at random, somebody would have 1 point or more in about 100 of 100 such leagues.
-P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, somebody would have 9 points or more in about 3 of 100 such leagues.
-P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, somebody would have 12 points or more in fewer than 1 of 100 such leagues.
-P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, somebody would have 6 points or more in about 25 of 100 such leagues.";
+P01=P02 | Luck: if all chose at random, a player would have 1 point or more in about 100 of 100 such leagues.
+P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 9 points or more in about 3 of 100 such leagues.
+P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 12 points or more in fewer than 1 of 100 such leagues.
+P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, a player would have 6 points or more in about 25 of 100 such leagues.";
 
 #[test]
 fn forfeits_do_not_count_as_luck() {

@@ -145,7 +145,7 @@ fn reassigned_match_has_all_its_conversations() {
         peer.first("CHOOSE_PARITY_CALL");
     }
     referees[0].kill();
-    manager.line("its matches are announced anew");
+    manager.line("its matches are announced again");
     gate.open();
     manager.wait_for_success();
     referees[1].wait_for_success();
