@@ -374,6 +374,9 @@ impl Examination {
             (self.print)(&format!(
                 "it would NOT play in our league, by what fails: {fatal}"
             ));
+            if self.kind() == AgentKind::Player {
+                (self.print)("bin/adapter.py may translate for it: python3 bin/adapter.py --help");
+            }
         }
     }
 }

@@ -182,6 +182,56 @@ fn bare_registration_is_answered_and_tolerated() {
 }
 
 #[test]
+fn lost_agent_is_told_how_to_register_and_a_foreign_one_of_the_adapter() {
+    let test = test(3);
+    let mut check = test.manager("check");
+    let (url, silent) = (
+        check.url(),
+        FakeAgent::new(|_| FakeReply::Answer(json!({}))),
+    );
+    http("GET", &url.replace("/mcp", "/register"), "", b"");
+    for _ in 0..2 {
+        call(&url, "join_league", json!({"name": "A"}));
+    }
+    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
+        "contact_endpoint": silent.url});
+    call_tool(&url, "register_player", json!({"player_meta": meta}));
+    assert_eq!(check.wait().code(), Some(1));
+    let output = check.output();
+    for what in ["GET /register", "the method \"join_league\""] {
+        let line = format!("an agent asked for {what}: an agent registers with POST {url} ");
+        assert_eq!(output.matches(&line).count(), 1, "{output}");
+    }
+    // The arguments of a tool need no envelope, so nothing about the registration has failed.
+    let (registration, rest) = output.split_once("ROUND_ANNOUNCEMENT").unwrap();
+    assert!(!registration.contains("FAIL"), "{registration}");
+    check_contains(
+        rest,
+        "it would NOT play in our league, by what fails: GAME_JOIN_ACK is",
+    );
+    check_contains(rest, "\nbin/adapter.py may translate for it: ");
+}
+
+#[test]
+fn answer_in_the_parameters_of_a_call_is_an_answer() {
+    let test = test(3);
+    let (mut check, url) = start_examination(&test, "");
+    let player = FakeAgent::new(|request| match valid_reply("P90", "odd", request) {
+        FakeReply::Answer(message) => {
+            let call = json!({"jsonrpc": "2.0", "method": "answer", "params": message,
+                "id": request["id"]});
+            FakeReply::Body(call.to_string())
+        }
+        reply => reply,
+    });
+    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
+        "contact_endpoint": player.url});
+    call_tool(&url, "register_player", json!({"player_meta": meta}));
+    let (_, bad) = findings(&mut check);
+    assert!(!bad.contains("FATAL"), "{bad}");
+}
+
+#[test]
 fn minimal_player_passes() {
     let test = test(3);
     let (mut check, url) = start_examination(&test, "");

@@ -4,7 +4,7 @@
 //! the author of the agent wants to know every fault. No token is shown.
 
 use league::json::decode;
-use league::protocol::ErrorCode;
+use league::protocol::{DEFAULTED_FIELDS, ErrorCode};
 use league::values::{Timestamp, redact_and_truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -138,6 +138,11 @@ impl Exchange {
             && json.get("method").is_none()
     }
 
+    /// Returns true for a call of a tool, whose arguments need no envelope.
+    fn is_tool_call(&self) -> bool {
+        self.json["method"] == "tools/call"
+    }
+
     /// Returns the method that is called, or the name of the tool.
     pub fn method(&self) -> &str {
         match self.json["method"].as_str().unwrap_or_default() {
@@ -196,9 +201,11 @@ impl Exchange {
             Value::Null => format!("no {name}"),
             value => format!("{name} {value}"),
         };
+        let is_needless = self.is_tool_call() && DEFAULTED_FIELDS.contains(&name);
+        let is_good = is_good(value) || value.is_null() && is_needless;
         Some(Observation {
             is_absent: value.is_null(),
-            ..self.observe(received, expected, is_good(value))
+            ..self.observe(received, expected, is_good)
         })
     }
 
@@ -211,6 +218,15 @@ impl Exchange {
     /// Checks that a field of the reply is that text.
     pub fn check_text(&self, name: &str, text: &str) -> Option<Observation> {
         self.check_field(name, format!("{text:?}"), |value| value == text)
+    }
+
+    /// Checks that the call was answered with a message, in time. Our league also finds an answer that
+    /// stands in the place of parameters.
+    pub fn check_answered(&self) -> Option<Observation> {
+        let mut places = ["result", "params"].iter();
+        let is_good = self.reply().is_some() && places.any(|place| self.json.get(place).is_some());
+        let expected = "HTTP 200 and a JSON-RPC result, in time";
+        Some(self.observe(&self.received, expected, is_good))
     }
 
     /// Checks that the call was answered as JSON-RPC, in time, and without an error.

@@ -26,7 +26,7 @@ pub const CHECKS: &[Check] = &[
         "Invitation",
         "GAME_INVITATION is answered in time",
         "GAME_INVITATION R1M1",
-        check_accepted,
+        |_, call| call.check_answered(),
     ),
     check(
         Required,
@@ -54,7 +54,7 @@ pub const CHECKS: &[Check] = &[
         "Choice",
         "CHOOSE_PARITY_CALL is answered in time",
         "CHOOSE_PARITY_CALL R1M1",
-        check_accepted,
+        |_, call| call.check_answered(),
     ),
     check(
         Required,
@@ -225,5 +225,5 @@ fn check_same_choice(examination: &Examination, call: &Exchange) -> Option<Obser
 fn check_repeated_call(examination: &Examination, _: &Exchange) -> Option<Observation> {
     examination.exchange("CHOOSE_PARITY_CALL R6M1 with a caller that gives up")?;
     let repeated = examination.exchange("CHOOSE_PARITY_CALL R6M1")?;
-    repeated.check_accepted()
+    repeated.check_answered()
 }

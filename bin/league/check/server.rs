@@ -14,13 +14,14 @@ use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
 use league::net::sync::lock;
 use league::program::args::{Args, Exit};
-use league::program::terminal::{print_error, print_line};
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{Program, exit_when_stdin_closes};
 use league::protocol::{
     AgentKind, LeagueError, LeagueRegisterResponse, MatchResultAck, MatchResultReport, MessageSpec,
     RefereeRegisterResponse,
 };
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::io;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex};
@@ -29,6 +30,10 @@ use std::time::Duration;
 
 /// Interval between two checks for a registration.
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
+/// Maximum number of unknown requests that are printed.
+const MAX_UNKNOWN: usize = 20;
+/// The methods of clients of the Model Context Protocol before they call a tool.
+const CLIENT_METHODS: [&str; 4] = ["initialize", "notifications/", "tools/list", "ping"];
 /// Time for the agent to read that it is registered.
 const REGISTRATION_PAUSE: Duration = Duration::from_millis(200);
 
@@ -57,6 +62,7 @@ pub fn wait_for_agent(args: Args) -> Result<Arc<Examination>, Exit> {
         let server = CheckServer {
             examination: Arc::clone(&examination),
             name,
+            printed: Mutex::default(),
         };
         let handler = Box::new(move |request: &HttpRequest| server.handle(request));
         http::serve(listener, MAX_NOTICE, handler)?;
@@ -84,15 +90,27 @@ struct CheckServer {
     examination: Arc<Examination>,
     /// Our agent: `manager`, `P01` or `P04`.
     name: &'static str,
+    /// The unknown requests that have been printed.
+    printed: Mutex<BTreeSet<String>>,
 }
 
 impl CheckServer {
     fn handle(&self, request: &HttpRequest) -> Response {
         if *request.method != *"POST" {
+            self.print_unknown(&format!("{} {}", request.method, request.path));
             return Response::new("405 Method Not Allowed", "").with_headers("Allow: POST\r\n");
         }
 
         let call = self.record(&request.body);
+        let message = MessageSpec::by_type(call.text("message_type"));
+        let is_known = call.step == REGISTRATION || message.is_some();
+        if !is_known
+            && !CLIENT_METHODS
+                .iter()
+                .any(|method| call.method().starts_with(method))
+        {
+            self.print_unknown(&format!("the method {:?}", call.method()));
+        }
         let answer = match self.name {
             "manager" => self.examination.answer_as_manager(&call),
             player_id => self.examination.answer_as_player(player_id, &call),
@@ -100,6 +118,19 @@ impl CheckServer {
         match answer {
             Some(message) => response(&call, message),
             None => Response::new("503 Service Unavailable", ""),
+        }
+    }
+
+    /// Prints a request that this server does not know, each one once: an agent that does not find its
+    /// way to the registration would wait in silence.
+    fn print_unknown(&self, what: &str) {
+        let mut printed = lock(&self.printed);
+        if printed.len() < MAX_UNKNOWN && printed.insert(what.to_string()) {
+            (self.examination.print)(&sanitize(&format!(
+                "an agent asked for {what}: an agent registers with POST {} and the method \
+                 register_player or register_referee (bin/adapter.py does it for other players)",
+                self.examination.program.endpoint
+            )));
         }
     }
 
