@@ -9,6 +9,7 @@ pub use endpoint::Endpoint;
 pub use timestamp::Timestamp;
 
 use std::borrow::Cow;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Maximum number of characters of a peer's text that are shown or passed on.
@@ -94,6 +95,15 @@ pub fn truncate(text: &str, max: usize) -> String {
 /// Prepares a peer's text for being shown: without tokens, and truncated.
 pub fn redact_and_truncate(text: &str) -> String {
     truncate(&redact_tokens(text), MAX_SHOWN_CHARS)
+}
+
+/// Returns the address of a caller for a sentence. Those that came under a foreign host name, through
+/// a tunnel or a proxy, count as the unspecified address.
+pub fn peer_text(peer: IpAddr) -> String {
+    if peer.is_unspecified() {
+        return "a foreign Host name (a tunnel or a proxy)".into();
+    }
+    peer.to_string()
 }
 
 /// Formats a duration in seconds with at most two decimals: `30`, `0.5`.

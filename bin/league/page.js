@@ -42,9 +42,6 @@ function name(id, hasId = isShared(id)) {
   return `\u2068${displayName.replace(/[\u2066-\u2069]/g, "\ufffd")}\u2069${hasId ? ` (${id})` : ""}`;
 }
 
-/** Returns a text without the web pages that are quoted in it; the traces have them. */
-const withoutPages = text => (text ?? "").replace(/ "[^"<]{0,9}<(?:[^"\\]|\\.)*("|$)/g, "");
-
 /** Returns `1 match`, `2 matches`. */
 function count(n, noun) {
   if (n === 1) return `1 ${noun}`;
@@ -208,7 +205,7 @@ function resultLetter(match, id) {
 /** Returns the reason of a result without a number, without the parts that the sentence around it has. */
 function reason(match) {
   const loser = rivals(match).find(id => id !== match.winner);
-  return withoutPages(match.reason).replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
+  return (match.reason ?? "").replace(new RegExp(`^${loser} `), "").replace(/ - (\w+ wins by default|nobody wins)$/, "");
 }
 
 /** Returns true for a match of a game by turns, which has a position. */
@@ -346,7 +343,7 @@ function drawLobby() {
   setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "No agent is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
-    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${withoutPages(agent.trouble)}` : agent.id);
+    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${agent.trouble}` : agent.id);
     setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
   });
   const box = $("present");
@@ -663,7 +660,7 @@ function explanation(match, id) {
 }
 /** Returns the reason for one player if both lost. The reason of the match has both, with a semicolon between them. */
 function ownReason(match, id) {
-  const parts = withoutPages(match.reason).replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
+  const parts = (match.reason ?? "").replace(/ - nobody wins$/, "").split(/; (?=P\d+ )/);
   return (parts.find(part => part.startsWith(`${id} `)) ?? parts.join("; ")).replace(new RegExp(`^${id} `), "");
 }
 /** Writes a line about losses: the player, their number, the reason, and links to the matches. */
@@ -809,7 +806,7 @@ function writeRound(details, { round_id: round, matches }) {
 
 function drawAgents() {
   show($("people"), league.agents.length > 0 && league.status !== "waiting");
-  const reach = agent => agent.reachable === null ? "not asked yet" : agent.reachable ? "answers" : `does not answer: it ${withoutPages(agent.trouble)}`;
+  const reach = agent => agent.reachable === null ? "not asked yet" : agent.reachable ? "answers" : `does not answer: it ${agent.trouble}`;
   const columns = [
     { head: "Name", classes: "name", write: (cell, agent) => nameLink(cell, agent.id) },
     { head: "Id", classes: "id", value: agent => agent.id },

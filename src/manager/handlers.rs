@@ -15,7 +15,7 @@ use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
     MatchResultReport, Message, ProtocolError,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, truncate};
+use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::thread;
@@ -79,9 +79,10 @@ impl Agent for Manager {
     /// Shows a refused registration on the screen.
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         let message_type = packet["message_type"].as_str().unwrap_or_default();
-        if message_type.ends_with("_REGISTER_REQUEST") {
-            let meta = packet.get("player_meta").unwrap_or(&packet["referee_meta"]);
-            self.show_rejected(meta, peer, &refusal.to_string());
+        let mut keys = ["player_meta", "referee_meta"].iter();
+        let meta = keys.find_map(|key| packet.get(key));
+        if meta.is_some() || message_type.ends_with("_REGISTER_REQUEST") {
+            self.show_rejected(meta.unwrap_or(&Value::Null), peer, &refusal.to_string());
         }
     }
 
@@ -215,6 +216,7 @@ impl Manager {
     fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
         let name = shown_text(&meta["display_name"]);
         let endpoint = shown_text(&meta["contact_endpoint"]);
+        let peer = peer_text(peer);
         let text = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
         self.print_seldom(&text);
     }

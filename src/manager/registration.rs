@@ -14,7 +14,8 @@ use crate::protocol::{
     RefereeRegisterResponse, RegistrationStatus,
 };
 use crate::values::{
-    Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, token, truncate,
+    Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, peer_text, token,
+    truncate,
 };
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -384,6 +385,13 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
             format!("must be at most {MAX_ENDPOINT_CHARS} characters")
         }
         Err(legal) => format!("must be {legal}"),
+        Ok(parsed)
+            if peer.is_unspecified()
+                && (parsed.is_loopback() || !application.trusted && parsed.address().is_some()) =>
+        {
+            let peer = peer_text(peer);
+            format!("{shown} is an address, but the request came from {peer}; give a host name")
+        }
         Ok(parsed) if parsed.is_loopback() && !peer.is_loopback() => {
             let own = format!("http://{peer}:{}/mcp", parsed.port);
             let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");

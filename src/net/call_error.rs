@@ -71,6 +71,16 @@ impl CallError {
         matches!(self, CallError::Local(_))
     }
 
+    /// Returns the answer if it is HTML, or has several lines as a stack trace has. It stands in the log,
+    /// and in no sentence.
+    pub fn page(&self) -> Option<&str> {
+        let (CallError::HttpStatus(_, text) | CallError::InvalidReply(_, text)) = self else {
+            return None;
+        };
+        let text = text.trim();
+        (text.starts_with('<') || text.contains('\n')).then_some(text)
+    }
+
     /// Returns a sentence about the peer: `answered HTTP 404 "Not Found"`.
     pub fn explain(&self) -> String {
         self.describe("", "", "")
@@ -95,6 +105,9 @@ impl CallError {
             CallError::Truncated(reason) => {
                 format!("gave no whole answer{to} ({reason}){attempts}")
             }
+            CallError::HttpStatus(status, _) if self.page().is_some() => {
+                format!("answered HTTP {status} with a page of text{to}{attempts}{instead}")
+            }
             CallError::HttpStatus(status, body) => {
                 format!("answered HTTP {status} {body:?}{to}{attempts}{instead}")
             }
@@ -108,8 +121,15 @@ impl CallError {
             CallError::InvalidReply(_, received) if received.is_empty() => {
                 format!("answered nothing{to}{attempts}{instead}")
             }
+            CallError::InvalidReply(..) if self.page().is_some() => {
+                format!("answered with a page of text that is not JSON{to}{attempts}{instead}")
+            }
             CallError::InvalidReply(refusal, received) if expected.is_empty() => {
                 format!("answered {received}: {}", refusal.detail())
+            }
+            CallError::InvalidReply(refusal, received) if received.starts_with('{') => {
+                let detail = refusal.detail();
+                format!("answered {received}{to}{attempts}{instead} ({detail})")
             }
             CallError::InvalidReply(_, received) => {
                 format!("answered {received}{to}{attempts}{instead}")

@@ -374,7 +374,8 @@ impl Resolver for AddressResolver {
 fn result_of(mut reply: Value) -> Result<Value, CallError> {
     let error = &reply["error"];
     if !error.is_null() {
-        let message = error["message"].as_str().unwrap_or("no message");
+        let message = error["message"].as_str().or(error.as_str());
+        let message = message.unwrap_or("no message");
         let code = error["code"].as_i64().unwrap_or_default();
         return Err(CallError::JsonRpc(code, redact_and_truncate(message)));
     }
@@ -399,6 +400,7 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
             json!(error.map(|error| error.code().as_str())),
         ),
         ("field", json!(error.and_then(CallError::field))),
+        ("body", json!(error.and_then(CallError::page))),
         ("elapsed_ms", json!(started.elapsed().as_millis() as u64)),
     ]
 }

@@ -15,7 +15,7 @@ use crate::protocol::{
     self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueError, LeagueRegisterRequest,
     Message, MessageSpec, ProtocolError, RefereeRegisterRequest,
 };
-use crate::values::{MAX_SHOWN_CHARS, truncate};
+use crate::values::{MAX_SHOWN_CHARS, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,7 +72,8 @@ impl RpcServer {
     /// Logs a request for a path or a method that does not exist.
     fn log_not_found(&self, name: &str, peer: IpAddr) {
         if self.client.log.may_log_unknown() {
-            let text = format!("{peer} asked for {}", truncate(name, MAX_SHOWN_CHARS));
+            let name = truncate(name, MAX_SHOWN_CHARS);
+            let text = format!("{} asked for {name}", peer_text(peer));
             self.client.log.event(Level::Warning, "not_found", &text);
             self.agent.on_not_found(&text);
         }
@@ -236,7 +237,11 @@ impl RpcServer {
         }
         match catch_panic(|| (tool.run)(arguments, peer)) {
             Ok(result) => Ok(result),
-            Err(error) => self.refuse(arguments, peer, error),
+            Err(error) => {
+                let mut named = arguments.clone();
+                named["message_type"] = tool.name.into();
+                self.refuse(&named, peer, error)
+            }
         }
     }
 

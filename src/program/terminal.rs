@@ -1,7 +1,7 @@
 //! Output on the user's terminal.
 
 use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
-use crate::values::{MAX_SHOWN_CHARS, redact_tokens, truncate};
+use crate::values::{MAX_SHOWN_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::io::{Write, stderr, stdout};
 use std::net::IpAddr;
@@ -76,8 +76,9 @@ pub fn describe_refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -
     }
     let reason = truncate(&refusal.to_string(), MAX_SHOWN_CHARS);
     text += &format!(
-        " from {} at {peer}: {reason}",
-        field("sender", "an unknown agent")
+        " from {} at {}: {reason}",
+        field("sender", "an unknown agent"),
+        peer_text(peer)
     );
 
     let is_faulty = matches!(

@@ -222,6 +222,23 @@ fn foreign_host_name_reads_no_endpoints() {
     let foreign = league_for("evil.example");
     assert!(foreign.starts_with("HTTP/1.1 200"), "{foreign}");
     assert!(!foreign.contains(player), "{foreign}");
+
+    // An agent that registers under it is told so, and not that it came from 0.0.0.0.
+    let meta = json!({"display_name": "A", "version": "1.0.0", "game_types": ["even_odd"],
+        "contact_endpoint": player});
+    let join = json!({"jsonrpc": "2.0", "id": 1, "method": "register_player",
+        "params": message("LEAGUE_REGISTER_REQUEST", "player:a", json!({"player_meta": meta}))});
+    let (join, host) = (join.to_string(), "Host: evil.example~Connection: close");
+    let post = format!(
+        "POST /mcp HTTP/1.1~{host}~Content-Length: {}~~{join}",
+        join.len()
+    );
+    sent(
+        &url,
+        expanded(&format!("bytes {post}"), &url).as_bytes(),
+        TIME_LIMIT,
+    );
+    manager.line("but the request came from a foreign Host name (a tunnel or a proxy)");
 }
 
 #[test]

@@ -163,6 +163,9 @@ fn rejected_agent_is_printed_once() {
         assert!(manager.line(line).chars().count() < 600);
         sleep(Duration::from_secs(1)); // one line a second
     }
+    let without_type = json!({"player_meta": {"display_name": "Nameless"}});
+    call(&url, "register_player", without_type);
+    manager.line("rejected Nameless at unknown, from 127.0.0.1: E003 ");
     let flood = |n| register_player(&url, &format!("flood{n}"), "nowhere");
     (0..50).for_each(|n| drop(flood(n)));
     assert_eq!(flood(50)["status"], "REJECTED");
@@ -343,7 +346,7 @@ fn repeated_registrations_are_answered_with_one_queue_a_second() {
 const IN_THE_LOBBY: &str = r#"
     200 OK | {"jsonrpc": "2.0", "error": {"code": -32601, "message": "no"}, "id": 1} | answers
     500 Oh | {"detail": "no"} | answered HTTP 500 "{\"detail\": \"no\"}"; try make check
-    200 OK | <h1>It works!</h1> | answered <h1>It works!</h1>: that is not a JSON-RPC reply; try make check"#;
+    200 OK | <h1>It works!</h1> | answered with a page of text that is not JSON; try make check"#;
 
 #[test]
 fn status_in_the_lobby_names_agents_that_do_not_answer() {

@@ -515,7 +515,7 @@ fn referee_obeys_only_its_manager() {
         }
     }
     item.referee
-        .wait_for_error("REF01: refused a message from an unknown agent at 127.0.0.1: E011");
+        .wait_for_error("REF01: refused start_match from an unknown agent at 127.0.0.1: E011");
     let one = item.round(&[("R1M1", true)])["matches"][0].take();
     let foreign = json!({"auth_token": TOKEN, "league_id": "other", "round_id": 1, "match": one});
     let answer = ask(&own, "start_match", foreign);

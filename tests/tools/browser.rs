@@ -413,10 +413,10 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     // In the lobby the reason stands beside the name.
     let mut agents = data["agents"].clone();
     agents[4]["reachable"] = json!(false);
-    agents[4]["trouble"] = json!("answered HTTP 500 \"\\n<a href=\\\"x\\\">\" in 3 attempts");
+    agents[4]["trouble"] = json!("answered HTTP 500 with <a href=\"x\"> in 3 attempts");
     let lobby = running(&data, json!({"status": "waiting", "agents": agents}));
     let page = show(&lobby, &lobby.to_string(), "#wall");
-    let trouble = "does not answer: it answered HTTP 500 in 3 attempts";
+    let trouble = "does not answer: it answered HTTP 500 with &lt;a href=\"x\"&gt; in 3 attempts";
     check_words(
         &page,
         &["<body class=\"lobby\">", trouble, "5 players, 2 referees"],

@@ -99,6 +99,10 @@ const SILENCE: &str = " |         |..................x|  CHOOSE_PARITY_CALL
 const WRONG: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  CHOOSE_PARITY_RESPONSE \"blue\"
  |         |..................>|  GAME_ERROR E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"\n";
+const PAGE: &str = " |         |..................x|  CHOOSE_PARITY_CALL
+ |         |         |         |  ✗ answered HTTP 500 with a page of text
+ |         |         |         |  <p>Oh
+ |         |..................>|  GAME_ERROR E009 CONNECTION_ERROR: answered HTTP 500 with a page of text to choose_parity, expected CHOOSE_PARITY_RESPONSE\n";
 const NOTHING: &str = " |         |..................>|  CHOOSE_PARITY_CALL
  |         |<..................|  an answer that is no message
  |         |..................>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD: answered\n";
@@ -117,6 +121,7 @@ fn failed_calls_are_drawn_with_their_reason() {
             NOTHING,
         ),
         ("wrong", play(illegal_choice), WRONG),
+        ("page", play(|_| fake::status("500 Oh", "<p>Oh")), PAGE),
     ] {
         check(name, &trace(&test), &[step, step, &lost].concat());
     }

@@ -276,6 +276,10 @@ fn draw(arrow: &Arrow, lanes: &[&str], start: Timestamp) -> Vec<String> {
     if let Some(failure) = arrow.failure {
         let reason = truncate(&sanitize(text(failure.line, "message")), MAX_TEXT);
         rows.push(row("", &empty, &format!("✗ {reason}")));
+        let body = truncate(&sanitize(text(failure.line, "body")), MAX_TEXT);
+        if !body.is_empty() {
+            rows.push(row("", &empty, &body));
+        }
     }
     rows
 }
