@@ -7,7 +7,7 @@
 
 use crate::tables::{LEADERS, grid};
 use crate::view::{AgentView, LeagueView};
-use league::json::decode;
+use league::json::{decode, is_one_typo_apart};
 use league::manager::operator_file;
 use league::net::call_error::CallError;
 use league::net::client::{Client, MessageContext, Peer, new_conversation};
@@ -65,18 +65,7 @@ const DOCUMENT_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends a command to the manager, and prints its answer.
 pub fn run(args: &Args, command: &str, player: Option<&str>) -> Result<(), Exit> {
-    let operator = Operator::new(args)?;
-    let action = match command {
-        "status" => return operator.print_status(),
-        "start" => return operator.start(),
-        "pause" => ControlAction::Pause,
-        "resume" => ControlAction::Resume,
-        "remove" => ControlAction::Remove,
-        "restore" => ControlAction::Restore,
-        _ => ControlAction::NewLobby,
-    };
-
-    operator.control(action, player)
+    Operator::new(args)?.run(command, player)
 }
 
 /// Returns the file in a league's folder that says where its manager is.
@@ -98,6 +87,8 @@ struct Operator {
     manager: Peer,
     league_id: String,
     token: Option<String>,
+    /// True in the manager's own terminal, where answers need not say which league they are about.
+    is_managers_terminal: bool,
 }
 
 impl Operator {
@@ -113,10 +104,27 @@ impl Operator {
             manager: Peer::manager(&address(args, &config), config.generic_limit()),
             league_id,
             token: read_operator_token(args)?,
+            is_managers_terminal: false,
         })
     }
 
+    fn run(&self, command: &str, player: Option<&str>) -> Result<(), Exit> {
+        let action = match command {
+            "status" => return self.print_status(),
+            "start" => return self.start(),
+            "pause" => ControlAction::Pause,
+            "resume" => ControlAction::Resume,
+            "remove" => ControlAction::Remove,
+            "restore" => ControlAction::Restore,
+            _ => ControlAction::NewLobby,
+        };
+        self.control(action, player)
+    }
+
     fn failed(&self, problem: &str) -> Exit {
+        if self.is_managers_terminal {
+            return Exit::failed(problem);
+        }
         let manager = &self.manager.endpoint;
         Exit::failed(format!("the league manager at {manager}: {problem}"))
     }
@@ -130,7 +138,11 @@ impl Operator {
 
     fn print(&self, league: &str, sentence: &str) {
         let manager = &self.manager.endpoint;
-        print_line(&sanitize(&format!("{league} at {manager}: {sentence}")));
+        if self.is_managers_terminal {
+            print_line(&sanitize(sentence));
+        } else {
+            print_line(&sanitize(&format!("{league} at {manager}: {sentence}")));
+        }
     }
 
     /// Asks for the public document. A plain league_manager has none.
@@ -156,8 +168,10 @@ impl Operator {
             return Ok(());
         };
 
-        let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
-        print_line(&format!("{league} at {manager}"));
+        if !self.is_managers_terminal {
+            let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
+            print_line(&format!("{league} at {manager}"));
+        }
         for line in status_lines(&view) {
             print_line(&line);
         }
@@ -167,22 +181,21 @@ impl Operator {
     /// Finds the player with that id or name. A document may be older than the newest registration,
     /// so an unknown player is looked for twice.
     fn find_player(&self, name: &str) -> Result<NamedPlayer, Exit> {
-        let mut id = name.to_uppercase();
         for pause in [Duration::ZERO, DOCUMENT_INTERVAL] {
             thread::sleep(pause);
             let Some(view) = self.view()? else {
-                break;
+                let id = name.to_uppercase();
+                let called = id.clone();
+                return Ok(NamedPlayer { id, called });
             };
-            id = player_id(&view, name).map_err(|problem| self.failed(&problem))?;
-
+            let id = player_id(&view, name).map_err(|problem| self.failed(&problem))?;
             if let Some(player) = view.agents.iter().find(|agent| agent.id == id) {
                 let called = format!("{} ({id})", player.display_name);
                 return Ok(NamedPlayer { id, called });
             }
         }
 
-        let called = id.clone();
-        Ok(NamedPlayer { id, called })
+        Err(self.failed(&format!("no player here is called {name}")))
     }
 
     fn start(&self) -> Result<(), Exit> {
@@ -319,7 +332,7 @@ pub fn listen(program: &Program) {
         for line in stdin().lock().split(b'\n').map_while(Result::ok) {
             let line = String::from_utf8_lossy(&line);
             if let Err(exit) = run_line(&args, line.trim()) {
-                print_line(&exit.message);
+                print_line(&sanitize(&exit.message));
             }
         }
     });
@@ -333,11 +346,27 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
         let mut words = usage.name.split(' ').skip(1);
         if words.next() == Some(&word) {
             let player = words.next().map(|_| player.trim());
-            return run(args, &word, player);
+            if player == Some("") {
+                return Err(Exit::usage(format!("whom? for example: {word} P01")));
+            }
+            let operator = Operator {
+                is_managers_terminal: true,
+                ..Operator::new(args)?
+            };
+            return operator.run(&word, player);
         }
     }
 
-    print_help();
+    let mut commands = USAGES
+        .iter()
+        .filter_map(|usage| usage.name.split(' ').nth(1));
+    if let Some(meant) = commands.find(|known| is_one_typo_apart(&word, known)) {
+        print_line(&sanitize(&format!(
+            "unknown command: {word}; did you mean {meant}?"
+        )));
+    } else {
+        print_help();
+    }
     Ok(())
 }
 

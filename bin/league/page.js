@@ -343,7 +343,9 @@ function drawLobby() {
   setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "No agent is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
-    setText(item.children[1], agent.reachable === false ? `${agent.id} does not answer: it ${agent.trouble}` : agent.id);
+    const other = league.agents.find(other => other !== agent && other.display_name === agent.display_name);
+    const state = agent.reachable === false ? ` does not answer: it ${agent.trouble}` : other ? ` has the name of ${other.id}` : "";
+    setText(item.children[1], agent.id + state);
     setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
   });
   const box = $("present");

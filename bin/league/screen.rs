@@ -155,8 +155,13 @@ impl Screen {
         for member in league.members.values() {
             let (id, time) = (&member.id, member.registered_at);
             if self.registered.insert(id.clone(), time) != Some(time) {
-                let name = pad(&sanitize(&member.meta.display_name), 16);
-                lines.push(format!("{id:<5} {name} is here"));
+                let name = &member.meta.display_name;
+                let mut line = format!("{id:<5} {} is here", pad(&sanitize(name), 16));
+                let mut others = league.members.values().filter(|other| other.id != *id);
+                if let Some(other) = others.find(|other| other.meta.display_name == *name) {
+                    line += &format!("; {} has the same name", other.id);
+                }
+                lines.push(line);
             }
         }
 

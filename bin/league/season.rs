@@ -18,7 +18,7 @@ use league::program::storage::{Access, league_folder, replace};
 use league::program::terminal::{plural, print_error, print_line, sanitize};
 use league::program::{data_folder, load_config};
 use league::protocol::{AgentKind, Standing};
-use league::values::Timestamp;
+use league::values::{Timestamp, truncate};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -39,6 +39,10 @@ pub const USAGE: Usage = Usage {
 };
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
+/// The columns of the table on a terminal.
+const SHOWN_HEADS: &str = "Rank,Player,Leagues,Titles,Played,Points,Per match,Expected";
+/// Maximum length of a name on a terminal.
+const MAX_NAME: usize = 18;
 
 /// The sums of one player.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -325,12 +329,21 @@ fn title(league: &LeagueView) -> String {
 }
 
 /// Returns the table with an explanation, for a terminal.
-fn table(players: &[(String, Sums)]) -> String {
-    let table = columns(HEADS, 1, rows(players));
+pub fn table(players: &[(String, Sums)]) -> String {
+    let table = columns(SHOWN_HEADS, 1, rows(players).map(shown_cells));
     format!(
-        "\n{table}\n\nIn the order of points per match. Expected: what the choices were worth \
-         before the draws."
+        "\n{table}\n\nIn the order of points per match. Expected is what the choices were \
+         worth\nbefore the draws. The CSV file has wins, draws and losses too."
     )
+}
+
+/// Returns the cells of a row that fit a terminal of eighty columns.
+fn shown_cells(mut row: Value) -> Value {
+    if let Some(cells) = row.as_array_mut() {
+        cells.drain(5..8); // wins, draws and losses
+        cells[1] = truncate(cells[1].as_str().unwrap_or_default(), MAX_NAME).into();
+    }
+    row
 }
 
 /// Returns the rows of the table.

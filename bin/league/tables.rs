@@ -81,7 +81,11 @@ fn terminal_cell(cell: &Value) -> String {
 /// Returns the first rows of a league's table, for a terminal.
 pub fn grid(standings: &[Standing], max_rows: usize) -> String {
     let rows = standings.iter().take(max_rows).map(standing_cells);
-    columns(STANDING_HEADS, 2, rows.map(Value::from))
+    let table = columns(STANDING_HEADS, 2, rows.map(Value::from));
+    match standings.len().saturating_sub(max_rows) {
+        0 => table,
+        more => format!("{table}\n… and {more} more: the page has all"),
+    }
 }
 
 fn standing_cells(row: &Standing) -> Vec<Value> {

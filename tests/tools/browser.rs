@@ -412,6 +412,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
 
     // In the lobby the reason stands beside the name.
     let mut agents = data["agents"].clone();
+    agents[3]["display_name"] = agents[2]["display_name"].clone();
     agents[4]["reachable"] = json!(false);
     agents[4]["trouble"] = json!("answered HTTP 500 with <a href=\"x\"> in 3 attempts");
     let lobby = running(&data, json!({"status": "waiting", "agents": agents}));
@@ -419,7 +420,12 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     let trouble = "does not answer: it answered HTTP 500 with &lt;a href=\"x\"&gt; in 3 attempts";
     check_words(
         &page,
-        &["<body class=\"lobby\">", trouble, "5 players, 2 referees"],
+        &[
+            "<body class=\"lobby\">",
+            trouble,
+            "5 players, 2 referees",
+            " has the name of ",
+        ],
         &[],
     );
 

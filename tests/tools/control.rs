@@ -258,7 +258,7 @@ fn plain_manager_obeys_the_operator() {
 }
 
 #[test]
-fn typed_line_that_is_not_utf_8_does_not_end_the_teachers_commands() {
+fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
     let test = TestLeague::new("");
     let mut class = until("a port is free", || {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
@@ -273,5 +273,23 @@ fn typed_line_that_is_not_utf_8_does_not_end_the_teachers_commands() {
     });
     class.line("typed here:");
     class.write(b"remove Zo\xeb\nstatus\n");
+    class.line("no player here is called Zo\u{fffd}");
     class.line("0 players");
+    for port in [1, 2] {
+        register_player(&class.url(), "new", &format!("http://localhost:{port}/mcp"));
+    }
+    class.line("is here; P01 has the same name");
+    for (typed, answer) in [
+        ("strat", "unknown command: strat; did you mean start?"),
+        ("remove", "whom? for example: remove P01"),
+        ("remove Nobody", "no player here is called Nobody"),
+        (
+            "pause",
+            "no further match begins; resume lets the league go on",
+        ),
+    ] {
+        class.write(format!("{typed}\n").as_bytes());
+        let line = class.line(answer);
+        assert_eq!(line.trim(), answer);
+    }
 }

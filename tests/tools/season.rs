@@ -7,8 +7,8 @@ use crate::document::view;
 use crate::expected_points::expected_by_player;
 use crate::export::Exporter;
 use crate::luck::chance;
-use crate::season::{add, rank_players};
-use crate::tables::{csv, results, standings};
+use crate::season::{add, rank_players, table};
+use crate::tables::{csv, grid, results, standings};
 use crate::view::LeagueView;
 use league::json::decode;
 use league::manager::agent_status::AgentStatus;
@@ -119,6 +119,24 @@ fn season_is_ordered_by_points_per_match() {
         "P02 1 of 2, 4 points, 5.5",
     ];
     assert_eq!(told.collect::<Vec<_>>(), wanted);
+}
+
+#[test]
+fn tables_fit_a_terminal_and_name_what_they_leave_out() {
+    let name = "x".repeat(50);
+    let league = offline::told(&format!("{name}=B C=D"));
+    let shown = grid(&league.table(), 1);
+    assert!(
+        shown.ends_with("\n… and 3 more: the page has all"),
+        "{shown}"
+    );
+    let mut players = BTreeMap::new();
+    add(&mut players, &document(&league, false));
+    let season = table(&rank_players(players));
+    assert!(
+        season.lines().all(|line| line.chars().count() <= 80),
+        "{season}"
+    );
 }
 
 #[test]
