@@ -147,12 +147,21 @@ impl Referee {
                 }
             }
             Ok(Message::LeagueError(error)) => {
-                self.correct(&result, &error);
-                return self.discard(&result, &error.explain());
+                let recorded = recorded_result(&error);
+                if let Some(recorded) = &recorded {
+                    self.correct(&result, recorded);
+                }
+
+                // That another referee was faster is no fault, and stands in the log only.
+                let refusal = self.discard(&result, &error.explain());
+                if recorded.is_none() {
+                    print_error(&refusal);
+                }
+                return;
             }
             Ok(_) => {}
             Err(error @ CallError::HttpStatus(413, _)) => {
-                return self.discard(&result, &error.explain());
+                return print_error(&self.discard(&result, &error.explain()));
             }
             Err(error) => self.warn(&credentials.manager, &error),
         }
@@ -200,23 +209,14 @@ impl Referee {
 
     /// Tells the players the result that the manager has recorded instead of ours, each in a thread
     /// that tries it as often as the retry policy says.
-    fn correct(&self, result: &PendingResult, error: &LeagueError) {
-        let finished = self.assignments.lock().finished(result);
-        let recorded = error
-            .context
-            .as_ref()
-            .and_then(|all| all.get("recorded_result"));
-        let (Some(assignment), Some(recorded)) = (finished, recorded) else {
+    fn correct(&self, result: &PendingResult, recorded: &MatchResult) {
+        let Some(assignment) = self.assignments.lock().finished(result) else {
             return;
         };
-        let Ok(recorded) = decode::<MatchResult>(recorded) else {
-            return;
-        };
-
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
         let policy = program.config.system.retry_policy;
-        let game_over = assignment.game_over(&game_result(&recorded));
+        let game_over = assignment.game_over(&game_result(recorded));
         for seat in [0, 1] {
             let (peer, context) = recipient(program, &assignment, seat, timeout);
             let client = Arc::clone(&program.client);
@@ -229,17 +229,23 @@ impl Referee {
         }
     }
 
-    /// Drops a result that the manager has refused for good.
-    fn discard(&self, result: &PendingResult, reason: &str) {
+    /// Drops a result that the manager has refused for good, and returns a sentence about it.
+    fn discard(&self, result: &PendingResult, reason: &str) -> String {
         let match_id = &result.report.match_id;
         let reason = truncate(reason, MAX_SHOWN_CHARS);
         let text = format!("{match_id}: the league manager refuses the result for good: {reason}");
 
         let log = self.session.program.log();
         log.event(Level::Error, "report_refused", &*text);
-        print_error(&text);
         self.assignments.lock().refuse(result);
+        text
     }
+}
+
+/// Returns the result that the manager has recorded instead of the refused one.
+fn recorded_result(error: &LeagueError) -> Option<MatchResult> {
+    let context = error.context.as_ref()?;
+    decode(context.get("recorded_result")?).ok()
 }
 
 /// Returns true if the manager does not know the credentials of a report.
