@@ -4,12 +4,14 @@
 
 mod support;
 
-use league::games::{self, TieBreak};
+use league::games::{self, Move, TieBreak};
 use league::json::decode;
 use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::path::Path;
 use std::process::Command;
+use std::thread;
+use std::time::Duration;
 use support::*;
 
 /// The matches of a local league that was played to its end; `folder` is where it is kept.
@@ -58,41 +60,93 @@ fn tie() {
     assert_eq!(ids, ["P03", "P04", "P02", "P01"]);
 }
 
-/// GAME_OVER says how long the match took, and the player shows it.
+/// GAME_OVER says how long the match took, and the player shows it. The opponent takes its time in the
+/// first of two matches.
 #[test]
 fn field() {
-    let (test, mut manager) = with_manager("serve --players 2 --lead-sec 0");
+    const SLOW: u64 = 300;
+    let test = TestLeague::new("league scheduling.cycles=2");
+    let mut manager = test.serve("--players 2 --lead-sec 0");
     let _referee = test.agent(&manager, "REF01", "");
     let mut player = test.agent(&manager, "P01", "");
-    let _other = test.agent(&manager, "P02", "");
+    let opponent = FakeAgent::new(|request| {
+        let asked = &request["params"];
+        if is_parity_call(asked) && asked["match_id"] == "R1M1" {
+            thread::sleep(Duration::from_millis(SLOW));
+        }
+        valid_reply("P02", "odd", request)
+    });
+    register_player(&manager.url(), "P02", &opponent.url);
     manager.wait_for_success();
     player.wait_for_success();
-    let told = received(&test, "P01", "GAME_OVER");
-    let duration = &told[0]["duration_ms"];
+
+    let messages = received(&test, "P01", "GAME_OVER");
+    let output = player.output();
+    let mut durations = Vec::new();
+    for message in &messages {
+        let duration = &message["duration_ms"];
+        let number = duration.as_u64();
+        durations.push(number.unwrap_or_else(|| panic!("GAME_OVER has no duration_ms: {message}")));
+        let words = format!(", after {duration} ms");
+        assert!(
+            output.contains(&words),
+            "the player does not show {words:?}: {output}"
+        );
+    }
     assert!(
-        duration.is_u64(),
-        "GAME_OVER has no duration_ms: {}",
-        told[0]
+        durations[0] >= SLOW && durations[1] < durations[0],
+        "the first match took {SLOW} ms longer: {durations:?}"
     );
-    let (words, output) = (format!(", after {duration} ms"), player.output());
-    let is_shown = output.contains(&words);
-    assert!(is_shown, "the player does not show {words:?}: {output}");
 }
 
-/// All players hear of every break, and of none when the league is over.
+/// All players receive every break before the next round, and none when the league is over; referees
+/// receive none.
 #[test]
 fn pause() {
     let test = TestLeague::new("");
     test.local("--players 4");
     for player in ["P01", "P02", "P03", "P04"] {
-        let told = received(&test, player, "BREAK_ANNOUNCEMENT");
-        let rounds: Vec<&Value> = told.iter().map(|item| &item["round_id"]).collect();
+        let breaks = received(&test, player, "BREAK_ANNOUNCEMENT");
+        let rounds: Vec<&Value> = breaks.iter().map(|message| &message["round_id"]).collect();
         assert_eq!(
             rounds,
             [1, 2],
-            "{player} was told of breaks after these rounds"
+            "{player} received breaks after these rounds"
         );
+
+        // The log has the messages in their order.
+        let mut order = Vec::new();
+        for line in received_lines(&test, player) {
+            match line["message_type"].as_str() {
+                Some("ROUND_ANNOUNCEMENT") => order.push("round"),
+                Some("BREAK_ANNOUNCEMENT") => order.push("break"),
+                _ => {}
+            }
+        }
+        let expected = ["round", "break", "round", "break", "round"];
+        assert_eq!(order, expected, "{player} received them in this order");
     }
+    for line in test.logs() {
+        let text = line.to_string();
+        let is_break = text.contains("BREAK_ANNOUNCEMENT");
+        let is_for_referee = text.contains("referee:REF") || text.contains("\"REF0");
+        assert!(
+            !(is_break && is_for_referee),
+            "a referee needs no break: {line}"
+        );
+        let is_refused = is_break && !line["error_code"].is_null();
+        assert!(!is_refused, "a break was refused: {line}");
+    }
+
+    // A break whose token is not the player's own is refused.
+    let manager = test.serve("--players 4");
+    let player = test.agent(&manager, "P01", "");
+    let body = json!({"league_id": "league_2025_even_odd", "round_id": 1, "auth_token": "x"});
+    let answer = send(
+        &player.url(),
+        &message("BREAK_ANNOUNCEMENT", "league_manager", body),
+    );
+    assert_eq!(answer["error_code"], "E012", "{answer}");
 }
 
 /// Rock, paper, scissors is a game: what is legal, who wins, and a league of it.
@@ -114,8 +168,12 @@ fn game() {
             let players = ["P01", "P02"].map(String::from);
             let winner = game.judge(&players, &moves, None).winner_player_id;
             let expected = [None, Some("P01"), Some("P02")][(3 + one - other) % 3];
-            let winner = winner.as_deref();
-            assert_eq!(winner, expected, "{a} against {b}");
+            assert_eq!(winner.as_deref(), expected, "{a} against {b}");
+
+            // The moves of simultaneous players may come in either order.
+            let reversed: Vec<Move> = moves.into_iter().rev().collect();
+            let winner = game.judge(&players, &reversed, None).winner_player_id;
+            assert_eq!(winner.as_deref(), expected, "{b} came before {a}");
         }
     }
     let test = TestLeague::new("");
@@ -133,11 +191,14 @@ fn game() {
 
 /// What a player was sent, by its own log.
 fn received(test: &TestLeague, player: &str, message_type: &str) -> Vec<Value> {
-    let is_that = |line: &Value| {
-        line["component"] == player
-            && line["event_type"] == "message_received"
-            && line["message_type"] == message_type
-    };
-    let lines = test.logs().into_iter().filter(is_that);
-    lines.map(|line| line["message"].clone()).collect()
+    let mut lines = received_lines(test, player);
+    lines.retain(|line| line["message_type"] == message_type);
+    lines.iter().map(|line| line["message"].clone()).collect()
+}
+
+/// The lines of a player's log about messages that it was sent.
+fn received_lines(test: &TestLeague, player: &str) -> Vec<Value> {
+    let mut lines = test.logs();
+    lines.retain(|line| line["component"] == player && line["event_type"] == "message_received");
+    lines
 }
