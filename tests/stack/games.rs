@@ -9,6 +9,7 @@ use league::games::{
 use league::protocol::{ErrorCode, GameResult, Parity};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 
 fn players() -> [String; 2] {
     ["P01".into(), "P02".into()]
@@ -115,6 +116,11 @@ fn illegal_moves_are_refused_with_the_legal_ones() {
     }
 }
 
+/// The numbers from which Even/Odd draws.
+fn numbers() -> RangeInclusive<u32> {
+    even_odd::GAME.number_range.clone().unwrap()
+}
+
 /// A game, its moves and the number that is drawn, and how it ends, or why that cannot have been.
 const ENDS: &str = r#"
 even_odd | eo 8 | WIN P01 [3, 0] P01 chose even, number was 8 (even)
@@ -123,8 +129,9 @@ even_odd | oe 1 | WIN P01 [3, 0] P01 chose odd, number was 1 (odd)
 even_odd | oe 10 | WIN P02 [0, 3] P02 chose even, number was 10 (even)
 even_odd | oo 4 | DRAW nobody [1, 1] Both chose odd, number was 4 (even) - both incorrect
 even_odd | ee 4 | DRAW nobody [1, 1] Both chose even, number was 4 (even) - both correct
-even_odd | eo 11 | got 11, must be 1 to 10
-even_odd | eo | got no number, must be 1 to 10
+even_odd | eo 0 | got 0, must be RANGE
+even_odd | eo 1000 | got 1000, must be RANGE
+even_odd | eo | got no number, must be RANGE
 even_odd | e 4 | the game is not over: P02 is to move
 even_odd | eoe 4 | move 3: it is not P01's turn
 even_odd | ex 4 | move 2: parity_choice: got "x", must be "even" or "odd"
@@ -151,7 +158,8 @@ fn moves_and_number_decide_a_match() {
         let game = games::find(name).unwrap();
         let replayed = game.replay(&players(), &made(text), number.parse().ok());
         let came = replayed.map_or_else(|why| why, |outcome| line(&outcome));
-        assert_eq!(came, expected, "{name} {played}");
+        let range = format!("1 to {}", numbers().end());
+        assert_eq!(came, expected.replace("RANGE", &range), "{name} {played}");
     }
     let late = || Some("came late".to_string());
     for (failures, expected) in [
@@ -208,6 +216,7 @@ fn result_is_the_same_for_players_and_manager() {
 #[test]
 fn draws_are_uniform_and_repeatable() {
     let draw = |seed, id: &str| even_odd::GAME.draw(seed, id).unwrap();
+    let count_of_numbers = f64::from(*numbers().end());
     let ids = (1..=100).flat_map(|round| (1..=100).map(move |n| format!("R{round}M{n}")));
     let ids: Vec<String> = ids.collect();
     let fixed = |seed: u64| ids.iter().map(move |id| draw(Some(seed), id));
@@ -220,18 +229,21 @@ fn draws_are_uniform_and_repeatable() {
         ("all seeds, one match", seeds.collect()),
         ("a small league each", small_leagues.collect()),
     ] {
-        let expected = draws.len() as f64 / 10.0;
+        let expected = draws.len() as f64 / count_of_numbers;
         let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
         let off = |n: u32| (count(n) - expected).powi(2) / expected;
-        let chi_square: f64 = (1..=10).map(off).sum();
-        assert!(draws.iter().all(|n| (1..=10).contains(n)), "{row}");
-        let bound = "is too much for nine degrees of freedom (p < 0.001)";
-        assert!(chi_square < 27.9, "{row}: {chi_square} {bound}");
+        let chi_square: f64 = numbers().map(off).sum();
+        assert!(draws.iter().all(|n| numbers().contains(n)), "{row}");
+        // The bound is near the 0.999 quantile (Wilson and Hilferty).
+        let freedom = count_of_numbers - 1.0;
+        let spread = 2.0 / (9.0 * freedom);
+        let bound = freedom * (1.0 - spread + 3.1 * spread.sqrt()).powi(3);
+        assert!(chi_square < bound, "{row}: {chi_square} is over {bound}");
     }
     assert_eq!(all(7), all(7), "the same in every run");
     assert_ne!(all(7), all(2025), "another seed, other numbers");
     let unseeded: BTreeSet<u32> = (0..1_000).map(|_| draw(None, "R1M1")).collect();
-    let every_number = (1..=10).collect();
+    let every_number = numbers().collect();
     assert_eq!(unseeded, every_number, "without a seed every number comes");
     assert_eq!(tic_tac_toe::GAME.draw(Some(7), "R1M1"), None);
 }

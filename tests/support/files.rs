@@ -1,7 +1,8 @@
 //! The configuration that tests have of their own, so that the shipped values may be edited without
 //! breaking any: three points for a win, one for a draw, no lead, four players and two referees
-//! listed, and little patience between attempts. `World::new` writes it and then makes the edits of
-//! its test.
+//! listed, and little patience between attempts. Only the registry of games is the shipped one, since
+//! it must agree with the games. `TestLeague::new` writes the files and then makes the edits of its
+//! test.
 
 /// Name and text of every file.
 pub const FILES: [(&str, &str); 6] = [
@@ -49,8 +50,7 @@ pub const FILES: [(&str, &str); 6] = [
     ),
     (
         "games/games_registry.json",
-        r#"{"schema_version": "1.0.0", "games": [{"game_type": "even_odd", "display_name": "Even/Odd", "players": 2,
-        "choices": ["even", "odd"], "number_range": [1, 10]}]}"#,
+        include_str!("../../config/games/games_registry.json"),
     ),
     (
         "defaults/referee.json",

@@ -3,6 +3,7 @@
 
 use super::support::{pages::*, *};
 use crate::tables::{pad, width};
+use league::games::TieBreak;
 use std::fs;
 
 /// Returns a header of a response.
@@ -330,5 +331,21 @@ fn terminal_shows_tables_between_rounds_or_quietly_the_result() {
     }
     for (text, columns) in [("abc", 3), ("日本", 4), ("🎲", 2), ("אבג", 3)] {
         assert_eq!((width(text), width(&pad(text, 9))), (columns, 9), "{text}");
+    }
+}
+
+#[test]
+fn page_has_a_name_for_each_tiebreak() {
+    let error = serde_json::from_str::<TieBreak>("\"x\"").unwrap_err();
+    let error = error.to_string(); // it names the legal words
+    let words: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
+    assert_eq!(words[0], "wins");
+    let page = include_str!("../../bin/league/page.js");
+    let ties = between(page, "const TIES = {", "}");
+    for word in words {
+        assert!(
+            ties.contains(&format!(" {word}: ")),
+            "TIES in page.js has no {word}"
+        );
     }
 }

@@ -3,6 +3,7 @@
 
 use super::support::fake::{converse, message_of_line};
 use super::support::*;
+use league::protocol::{AgentKind, MessageSpec};
 use std::process::Command;
 use std::{fs, thread};
 
@@ -471,4 +472,21 @@ fn player_with_stay_joins_the_next_league() {
     converse(&player.url(), "manager ends: ok");
     player.wait_for_success();
     assert!(!test.folder.join("other/agents/P01.json").exists());
+}
+
+#[test]
+fn python_files_know_each_message_of_a_player() {
+    let player = include_str!("../../bin/league_player.py");
+    let adapter = include_str!("../../bin/adapter.py");
+    for spec in MessageSpec::accepted_by(AgentKind::Player) {
+        let name = format!("\"{}\":", spec.message_type);
+        assert!(
+            player.contains(&name),
+            "NEEDED in league_player.py has no {name}"
+        );
+        assert!(
+            adapter.contains(&name),
+            "METHODS in adapter.py has no {name}"
+        );
+    }
 }
