@@ -18,6 +18,7 @@ pub use crate::protocol::Parity;
 
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
+use crate::net::http::Response;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::player::history::History;
@@ -112,6 +113,8 @@ pub struct Options {
     pub toolbox: Box<dyn Fn(&Session) -> Toolbox<'_> + Send + Sync>,
     /// Is called with a line for the user when the league is over.
     pub on_league_over: Box<dyn Fn(&str) + Send + Sync>,
+    /// Returns the page at a path, for browsers.
+    pub page: fn(path: &str) -> Option<Response>,
 }
 
 impl Options {
@@ -131,6 +134,7 @@ impl Options {
                 tools: Vec::new(),
             }),
             on_league_over: Box::new(print_line),
+            page: |_| None,
         }
     }
 }
@@ -224,6 +228,10 @@ impl Agent for Player {
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         self.warn(&describe_refusal(packet, peer, refusal));
+    }
+
+    fn page(&self, path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
+        (self.options.page)(path)
     }
 
     fn is_known(&self, envelope: &Envelope) -> bool {
@@ -353,6 +361,7 @@ impl Player {
             player_id: call.player_id,
             opponent_id: joined.opponent_id.clone(),
             match_id: call.match_id,
+            conversation_id: joined.conversation_id.clone(),
             round_id: joined.round_id,
             game_type: call.game_type,
             move_number: call.move_number,

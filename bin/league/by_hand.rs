@@ -7,8 +7,11 @@
 //! machine, and for those who know its token; other callers are refused before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
-use league::games;
+use crate::web::text_response;
+use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
+use league::net::http::Response;
+use league::net::log::{Content, Log};
 use league::net::sync::Shared;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
@@ -16,7 +19,7 @@ use league::program::terminal::sanitize;
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -42,12 +45,15 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
     from 1 to 10 is drawn when both have chosen: if both chose alike it is a draw, else the one who \
     named its parity wins. The draw is fair; so only the opponent can be predicted, from the \
     history, and it pays to choose otherwise than it does. In other games the position and the \
-    legal_moves say what is played.";
+    legal_moves say what is played. A comment may say why you choose so: the trace of the match shows \
+    it when the match is over.";
 
 /// Maximum time that `next_turn` waits: less than clients usually wait for a tool.
 const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
+/// The event of a log line with the reason of a choice.
+pub const COMMENT: &str = "comment";
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
 /// Maximum length of a note, in characters.
@@ -85,6 +91,8 @@ pub struct MakeChoice {
     pub match_id: String,
     pub choice: Value,
     pub move_number: Option<u32>,
+    /// The reason, for readers of the trace.
+    pub comment: Option<String>,
     pub auth_token: Option<String>,
 }
 
@@ -132,6 +140,8 @@ pub struct Chosen {
     pub status: String,
     pub match_id: String,
     pub choice: String,
+    #[serde(skip)]
+    conversation_id: String,
 }
 
 /// The choices for which this player is asked at this moment.
@@ -204,7 +214,7 @@ impl ByHand {
             seconds_left: turn.map(seconds_left),
             game_type: turn.map(|turn| turn.game_type.clone()),
             move_number: turn.map(|turn| turn.move_number),
-            position: turn.map(|turn| turn.position.clone()),
+            position: turn.map(position),
             legal_moves: turn.map(|turn| turn.legal_moves.clone()),
             standings: turn.and_then(|turn| turn.standings),
             history: turn.map(newest_matches),
@@ -237,6 +247,7 @@ impl Table {
 
         let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
         let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
+        let conversation_id = turn.conversation_id.clone();
         self.asked.remove(match_id);
         self.notes.clear();
         self.chosen.insert(match_id.clone(), choice.clone());
@@ -245,6 +256,7 @@ impl Table {
             status: "ok".into(),
             match_id: match_id.clone(),
             choice,
+            conversation_id,
         })
     }
 }
@@ -266,7 +278,11 @@ pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
         MAKE_CHOICE,
         move |arguments: MakeChoice, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
-            Ok(for_choices.make_choice(&arguments)?)
+            let chosen = for_choices.make_choice(&arguments)?;
+            if let Some(comment) = &arguments.comment {
+                log_comment(session.program.log(), &chosen, comment);
+            }
+            Ok(chosen)
         },
     );
 
@@ -281,6 +297,28 @@ pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
             },
         ],
     }
+}
+
+/// Writes the reason of a choice into the log, where the trace of the match finds it.
+fn log_comment(log: &Log, chosen: &Chosen, comment: &str) {
+    let Chosen {
+        match_id,
+        choice,
+        conversation_id,
+        ..
+    } = chosen;
+    let packet = json!({"match_id": match_id, "conversation_id": conversation_id});
+    let text = format!("{choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
+    log.message(COMMENT, &packet, Vec::new(), Content::Text(&text));
+}
+
+/// Returns the page on which a person plays. It calls the tools, like every client on this machine.
+pub fn page(path: &str) -> Option<Response> {
+    let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
+        style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \
+        base-uri 'none'; form-action 'none'";
+    let page = include_str!("by_hand.html");
+    (path == "/").then(|| text_response("html", headers, page.into()))
 }
 
 /// Refuses callers that are neither on this machine nor know the player's own token.
@@ -305,6 +343,16 @@ fn check_caller(session: &Session, token: Option<&str>, peer: IpAddr) -> Result<
     };
 
     Err(ProtocolError::field(code, "auth_token", problem).into())
+}
+
+/// Returns the position with what a person needs to know of the game.
+fn position(turn: &Turn) -> String {
+    let position = &turn.position;
+    if turn.game_type != tic_tac_toe::GAME.game_type {
+        return position.clone();
+    }
+    let mark = if turn.move_number % 2 == 1 { "X" } else { "O" };
+    format!("{position}\nYou are {mark}, and move now; three in a row win.")
 }
 
 fn seconds_left(turn: &Turn) -> u32 {

@@ -3,6 +3,7 @@
 //! however the manager ends.
 
 use crate::groups::Entrant;
+use crate::play;
 use crate::strategies;
 use league::manager::Manager;
 use league::manager::league::League;
@@ -208,7 +209,9 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     let strategies = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
-        Some(name) if strategies.contains(&name) => format!("league play {name}"),
+        Some(name) if strategies.contains(&name) || play::is_by_hand(name) => {
+            format!("league play {name}")
+        }
         Some(line) => line.to_string(),
     };
 
@@ -229,7 +232,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
 
     command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
-    if player.is_some_and(Entrant::is_own) {
+    if player.is_some_and(|player| player.is_own() && !play::is_by_hand(&player.command)) {
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
@@ -260,6 +263,7 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
     let name = words.first().copied().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = installed_program(name).is_some()
+        || play::is_by_hand(name)
         || strategies::all_names().any(|strategy| strategy == name)
         || name.contains('/') && !name.ends_with(".py") && Path::new(name).is_file()
         || !name.contains('/') && env::split_paths(&path).any(|folder| folder.join(name).is_file());

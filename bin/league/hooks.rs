@@ -196,7 +196,9 @@ impl ToolHooks {
             let mut own = self.setup.entrants.clone();
             own.retain(Entrant::is_own);
             let own: Vec<String> = own.into_iter().map(|entrant| entrant.name).collect();
-            print_line(&statistics::report(&self.document.newest(manager), &own));
+            let view = self.document.newest(manager);
+            print_line(&format!("\n{}", statistics::completeness(&view)));
+            print_line(&statistics::report(&view, &own));
         }
 
         for player in manager.store.read(screen::players_without_a_match) {
@@ -266,6 +268,13 @@ impl Hooks for ToolHooks {
         // The table and the champion come first.
         if let Some(screen) = lock(&self.screen).take() {
             let _ = screen.recv_timeout(SHUTDOWN_TIMEOUT);
+        }
+        if view
+            .agents
+            .iter()
+            .any(|agent| agent.technical_losses > Some(0))
+        {
+            self.terminal.print_line(&statistics::completeness(&view));
         }
         if let Some(luck) = &derived.luck {
             self.terminal.print_line(luck);

@@ -10,6 +10,7 @@ use crate::children::{self, until};
 use crate::files::{provide_config, stored_league};
 use crate::groups::{self, Entrant};
 use crate::hooks::{self, LeagueKind, Setup};
+use crate::play;
 use crate::strategies;
 use league::manager::league::League;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
@@ -118,7 +119,7 @@ fn set_default(args: &mut Args, name: &'static str, value: &str) {
 /// Returns true if a person or a language model plays, and needs time.
 fn is_by_hand(entrants: &[Entrant]) -> bool {
     let mut commands = entrants.iter().map(|entrant| &entrant.command);
-    commands.any(|command| command.contains("play mcp"))
+    commands.any(|command| play::is_by_hand(command))
 }
 
 /// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a

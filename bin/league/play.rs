@@ -35,6 +35,7 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     if name == example {
         return player::start(args, options);
     }
+    print_line("to play by hand, open this address in a browser:");
     player::start(args, played_by_hand(name, options))?;
 
     // Clients may still ask how the league has ended.
@@ -42,6 +43,12 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     loop {
         thread::park();
     }
+}
+
+/// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
+/// command line.
+pub fn is_by_hand(command: &str) -> bool {
+    command == "mcp" || command.starts_with("mcp:") || command.contains("play mcp")
 }
 
 /// Returns a player with a finished strategy, for the games that it can play.
@@ -70,6 +77,7 @@ fn played_by_hand(name: &str, fallback: Options) -> Options {
             print_line(text);
             for_end.end(text);
         }),
+        page: by_hand::page,
     }
 }
 
@@ -85,7 +93,7 @@ fn choose(by_hand: &ByHand, turn: &Turn, fallback: &Options) -> String {
     let chosen = (fallback.choose)(turn);
     if turn.is_announced {
         let (match_id, name) = (&turn.match_id, &fallback.strategy);
-        let text = format!("{match_id}: nobody chose in time; {name} chose {chosen}");
+        let text = format!("{match_id}: no choice came in time; {name} chose {chosen}");
         print_error(&format!("{}: {text}", turn.player_id));
         by_hand.note(&text);
     }

@@ -12,9 +12,10 @@ use crate::expected_points::{Gain, coin_points, gains, pair_values_in};
 use crate::tables::columns;
 use crate::view::{AgentView, LeagueView};
 use league::program::terminal::sanitize;
-use league::protocol::AgentKind;
+use league::protocol::{AgentKind, ResultStatus};
 use league::values::truncate;
 use serde_json::json;
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Minimum number of matches for a comparison.
@@ -23,6 +24,15 @@ const MIN_MATCHES: usize = 10;
 const MAX_NAME: usize = 17;
 /// The width of a picture, in columns: the whole table has at most eighty.
 const PICTURE_WIDTH: usize = 19;
+
+/// Words in the reason of a technical loss, and the cause that they stand for.
+const CAUSES: [(&str, &str); 5] = [
+    ("gave no answer", "silence"),
+    ("could not be reached", "unreachable players"),
+    ("gave no whole answer", "broken connections"),
+    ("answered", "wrong answers"),
+    ("by the operator", "removal"),
+];
 
 /// The mean of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -149,6 +159,37 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
         }
     }
     report
+}
+
+/// Returns how many matches were played to their end, and why the others were not.
+pub fn completeness(view: &LeagueView) -> String {
+    let mut played = 0;
+    let mut causes = BTreeMap::new();
+    for the_match in view
+        .matches()
+        .filter(|the_match| the_match.ending.is_some())
+    {
+        if the_match.ending != Some(ResultStatus::TechnicalLoss) {
+            played += 1;
+            continue;
+        }
+        let reason = the_match.reason.as_deref().unwrap_or_default();
+        let known = CAUSES.iter().find(|(words, _)| reason.contains(words));
+        *causes
+            .entry(known.map_or("other", |(_, cause)| cause))
+            .or_insert(0) += 1;
+    }
+
+    let all = played + causes.values().sum::<u32>();
+    let mut text = format!("{played} of {all} matches were played to their end");
+    if !causes.is_empty() {
+        let causes: Vec<String> = causes
+            .iter()
+            .map(|(cause, n)| format!("{cause}: {n}"))
+            .collect();
+        text += &format!("; technical losses by {}", causes.join(", "));
+    }
+    text
 }
 
 /// Returns the rows: judged by expected points if a number is drawn, or else by points.

@@ -141,7 +141,7 @@ fn live_json(
 }
 
 /// Returns a response with a text of that type, which browsers neither keep nor take for another type.
-fn text_response(subtype: &str, headers: &str, text: String) -> Response {
+pub fn text_response(subtype: &str, headers: &str, text: String) -> Response {
     Response {
         headers: format!(
             "Content-Type: text/{subtype}; charset=utf-8\r\n\

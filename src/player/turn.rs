@@ -45,6 +45,7 @@ pub struct Turn {
     pub player_id: String,
     pub opponent_id: String,
     pub match_id: String,
+    pub conversation_id: String,
     pub round_id: u32,
     pub game_type: String,
     /// Counts the moves of the match from 1; always 1 in Even/Odd.
@@ -117,6 +118,7 @@ impl Turn {
             player_id: "P01".into(),
             opponent_id: "P02".into(),
             match_id: "R2M1".into(),
+            conversation_id: "conv-r2m1-0123abcd".into(),
             round_id: 2,
             game_type: "even_odd".into(),
             move_number: 1,

@@ -106,7 +106,7 @@ fn most_urgent_turn_is_offered_first() {
 
 #[test]
 fn league_is_played_through_the_tools() {
-    let (_world, [mut manager, _referee, player, _other]) = league(3, 120, "mcp:even");
+    let (test, [mut manager, _referee, player, _other]) = league(3, 120, "mcp:even");
     let url = player.url();
     let next = || {
         until("there is news", || {
@@ -133,13 +133,24 @@ fn league_is_played_through_the_tools() {
         assert!((60..=118).contains(&left), "{turn}");
         assert_eq!(choose(&match_id, "Odd"), Err("E004".into()));
         assert_eq!(choose("R9M9", "odd"), Err("E015".into()));
-        assert_eq!(choose(&match_id, "odd").unwrap()["choice"], "odd");
+        let made = json!({"match_id": match_id, "choice": "odd", "comment": "it pays"});
+        assert_eq!(tool(&url, "make_choice", made).unwrap()["choice"], "odd");
     }
     let end = next();
     assert_eq!(end["status"], "over", "{end}");
     assert!(text_of(&end["notes"][0]).starts_with("Champion: "), "{end}");
     manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
+    let trace = test.run_tool("trace R2M1").1;
+    assert!(trace.contains("  P01 chose odd: it pays\n"), "{trace}");
+
+    // A person plays on a page, which other pages cannot use.
+    let (status, page) = http("GET", &url.replace("/mcp", "/"), "", b"");
+    assert_eq!(status, 200);
+    check_contains(&page, "make_choice");
+    let call = br#"{"jsonrpc": "2.0", "id": 1, "method": "next_turn", "params": {}}"#;
+    let foreign_page = http("POST", &url, "Origin: http://evil.example\r\n", call);
+    assert_eq!(foreign_page.0, 403);
 }
 
 #[test]
@@ -148,7 +159,7 @@ fn fallback_plays_if_no_choice_comes() {
     manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"]);
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
-    let words = "R1M1: nobody chose in time; odd chose odd";
+    let words = "R1M1: no choice came in time; odd chose odd";
     assert_eq!([&end["status"], &end["notes"][0]], ["over", words]);
     player.wait_for_error(words);
 }
@@ -165,7 +176,7 @@ fn unannounced_match_is_not_offered() {
     let began = Instant::now();
     assert_eq!(send(&player.url(), &call)["parity_choice"], "odd"); // at once, by the fallback
     assert!(began.elapsed() < Duration::from_secs(50));
-    assert!(!player.errors().contains("nobody chose"));
+    assert!(!player.errors().contains("no choice came"));
 }
 
 /// What a player has that chooses by itself is listed in `mcp.rs`.

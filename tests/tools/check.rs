@@ -121,7 +121,7 @@ fn player_by_hand_without_choices_passes() {
     let mut all = all.iter();
     let choice = all.find(|finding| finding["check"] == "parity_choice is legal");
     assert_eq!(choice.unwrap()["came"], "parity_choice \"odd\"");
-    player.wait_for_error("R6M1: nobody chose in time; odd chose odd");
+    player.wait_for_error("R6M1: no choice came in time; odd chose odd");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use super::support::*;
 use crate::expected_points::{coin_points, pair_values};
 use crate::local::name_players;
 use crate::screen::{first_losses, progress};
-use crate::statistics::{Sample, report};
+use crate::statistics::{Sample, completeness, report};
 use crate::strategies::{self, PastMatch, Turn};
 use league::games::{judge, points};
 use league::json::decode;
@@ -150,6 +150,16 @@ P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ────�
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
     assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());
+
+    let mixed = offline::told("ada=bob | ada!bob | ada=bob | bob!ada");
+    let mut view = super::season::document(&mixed, true);
+    Arc::make_mut(&mut view.rounds[1]).matches[0].reason =
+        Some("P02 gave no answer to choose_parity".into());
+    Arc::make_mut(&mut view.rounds[3]).matches[0].reason =
+        Some("P01 answered {} to choose_parity".into());
+    let expected =
+        "2 of 4 matches were played to their end; technical losses by silence: 1, wrong answers: 1";
+    assert_eq!(completeness(&view), expected);
 }
 
 #[test]

@@ -8,6 +8,7 @@
 //! given to agents that have sent messages here by themselves, and to their recipients. A message that
 //! only its recipient has logged is drawn only if the log of its sender is not here.
 
+use crate::by_hand::COMMENT;
 use league::json::decode;
 use league::program::terminal::sanitize;
 use league::protocol::{
@@ -143,9 +144,15 @@ impl<'a> Arrow<'a> {
 pub fn diagram(lines: &[Value]) -> Option<String> {
     let mut logs = BTreeSet::new();
     let mut entries = Vec::new();
+    let mut comments = Vec::new();
     for (position, line) in lines.iter().enumerate() {
         logs.insert(lane_name(text(line, "component")));
-        entries.extend(LogEntry::read(position, line));
+        let entry = LogEntry::read(position, line);
+        if text(line, "event_type") == COMMENT {
+            comments.extend(entry);
+        } else {
+            entries.extend(entry);
+        }
     }
     entries.sort_by_key(|entry| entry.time);
     let start = entries.first()?.time;
@@ -174,6 +181,14 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
             is_dotted |= !arrow.has_both_ends();
             rows.extend(draw(arrow, &lanes, start));
         }
+    }
+
+    // The reasons of players that are played by hand, for instance of language models.
+    for comment in &comments {
+        let name = truncate(&sanitize(comment.owner), LANE_WIDTH - 2);
+        let reason = truncate(&sanitize(text(comment.line, "message")), MAX_TEXT);
+        let time = comment.time.abs_diff(start).as_millis().to_string();
+        rows.push(row(&time, &format!("{name} chose {reason}"), ""));
     }
 
     if is_dotted {
