@@ -134,17 +134,11 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
 
     // Draw a picture at the end of each row.
     let range = range(&rows, points);
-    let mut pictures = vec![String::new()];
-    for row in &rows {
-        let grade = row.sample.grade(points);
-        pictures.push(format!(
-            "  {}  {grade}",
-            picture(&row.sample, points, range)
-        ));
-    }
-    let mut report = String::new();
-    for (row, picture) in table.lines().zip(pictures) {
-        report += format!("\n{row}{picture}").trim_end();
+    let mut lines = table.lines();
+    let mut report = format!("\n{}", lines.next().unwrap_or_default());
+    for (line, row) in lines.zip(&rows) {
+        let picture = picture(&row.sample, points, range);
+        report += &format!("\n{line}  {picture}  {}", row.sample.grade(points));
     }
     report +=
         &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side\n");

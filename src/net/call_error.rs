@@ -105,40 +105,43 @@ impl CallError {
             CallError::Truncated(reason) => {
                 format!("gave no whole answer{to} ({reason}){attempts}")
             }
-            CallError::HttpStatus(status, _) if self.page().is_some() => {
-                format!("answered HTTP {status} with a page of text{to}{attempts}{instead}")
-            }
-            CallError::HttpStatus(status, body) => {
-                format!("answered HTTP {status} {body:?}{to}{attempts}{instead}")
-            }
-            CallError::JsonRpc(code, message) => {
-                format!("answered JSON-RPC error {code} {message:?}{to}{attempts}{instead}")
-            }
             CallError::InvalidReply(refusal, _) if !refusal.is_unrelated_reply() => {
                 let call = prefixed(" ", tool);
                 format!("answered{call} wrongly{attempts}: {}", refusal.detail())
             }
-            CallError::InvalidReply(_, received) if received.is_empty() => {
-                format!("answered nothing{to}{attempts}{instead}")
-            }
-            CallError::InvalidReply(..) if self.page().is_some() => {
-                format!("answered with a page of text that is not JSON{to}{attempts}{instead}")
-            }
-            CallError::InvalidReply(refusal, received) if expected.is_empty() => {
-                format!("answered {received}: {}", refusal.detail())
-            }
-            CallError::InvalidReply(refusal, received) if received.starts_with('{') => {
-                let detail = refusal.detail();
-                format!("answered {received}{to}{attempts}{instead} ({detail})")
-            }
-            CallError::InvalidReply(_, received) => {
-                format!("answered {received}{to}{attempts}{instead}")
+            CallError::HttpStatus(..) | CallError::JsonRpc(..) | CallError::InvalidReply(..) => {
+                let (answer, mut detail) = self.answer();
+                if expected.is_empty() && !detail.is_empty() {
+                    detail = format!(": {detail}");
+                } else if answer.starts_with('{') {
+                    detail = format!(" ({detail})");
+                } else {
+                    detail.clear();
+                }
+                format!("answered {answer}{to}{attempts}{instead}{detail}")
             }
             CallError::Local(reason) => {
                 format!("was not called, by a fault of our own machine: {reason}")
             }
         };
         truncate(&text, 3 * MAX_SHOWN_CHARS)
+    }
+
+    /// Returns the answer that came, as it can stand in a sentence, and what is wrong in it.
+    fn answer(&self) -> (String, String) {
+        let answer = match self {
+            CallError::HttpStatus(status, _) if self.page().is_some() => {
+                format!("HTTP {status} with a page of text")
+            }
+            CallError::HttpStatus(status, body) => format!("HTTP {status} {body:?}"),
+            CallError::JsonRpc(code, message) => format!("JSON-RPC error {code} {message:?}"),
+            _ if self.page().is_some() => "with a page of text that is not JSON".into(),
+            CallError::InvalidReply(refusal, received) if !received.is_empty() => {
+                return (received.clone(), refusal.detail());
+            }
+            _ => "nothing".into(),
+        };
+        (answer, String::new())
     }
 }
 

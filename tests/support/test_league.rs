@@ -292,7 +292,7 @@ fn typed(line: &str) -> impl Iterator<Item = String> {
 
 /// Opens a file that this program has just closed. A child that another test starts at this moment
 /// may hold its lock until it becomes another program.
-pub fn open_again<T>(open: impl Fn() -> io::Result<T>) -> io::Result<T> {
+pub fn open_again<T>(mut open: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     until("the lock of the file is free", || match open() {
         Err(error) if error.kind() == io::ErrorKind::WouldBlock => None,
         opened => Some(opened),

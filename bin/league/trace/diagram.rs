@@ -158,12 +158,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
     let start = entries.first()?.time;
 
     let lanes = lanes(&entries);
-    let mut heads = String::new();
-    for lane in &lanes {
-        let head = truncate(&sanitize(lane), LANE_WIDTH - 2);
-        heads += &format!("{head:<LANE_WIDTH$}");
-    }
-    let mut rows = vec![row("ms", &heads, "")];
+    let mut rows = vec![row("ms", &heads(&lanes), "")];
 
     // Draw one conversation after the other.
     let mut is_dotted = false;
@@ -184,11 +179,10 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
     }
 
     // The reasons of players that are played by hand, for instance of language models.
-    for comment in &comments {
-        let name = truncate(&sanitize(comment.owner), LANE_WIDTH - 2);
-        let reason = truncate(&sanitize(text(comment.line, "message")), MAX_TEXT);
+    for comment in comments {
+        let chosen = format!("{} chose {}", comment.owner, text(comment.line, "message"));
         let time = comment.time.abs_diff(start).as_millis().to_string();
-        rows.push(row(&time, &format!("{name} chose {reason}"), ""));
+        rows.push(row(&time, &truncate(&sanitize(&chosen), MAX_TEXT), ""));
     }
 
     if is_dotted {
@@ -197,6 +191,16 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         rows.push(note.into());
     }
     Some(rows.join("\n"))
+}
+
+/// Returns the names above the lanes.
+fn heads(lanes: &[&str]) -> String {
+    let mut heads = String::new();
+    for lane in lanes {
+        let head = truncate(&sanitize(lane), LANE_WIDTH - 2);
+        heads += &format!("{head:<LANE_WIDTH$}");
+    }
+    heads
 }
 
 /// Returns the lanes: the manager, the referees and the players that have sent a message here by
