@@ -175,7 +175,7 @@ fn without_numbers_of_matches(line: &str) -> String {
 
 /// Returns true if an agent has registered since this program started.
 fn is_here(manager: &Manager, id: &str) -> bool {
-    manager.notifier.status(id).has_registered
+    manager.notifier.status(id).registrations > 0
 }
 
 /// Points the saved credentials of an agent of the stored league to this manager, which may have

@@ -3,6 +3,7 @@
 //! much happens, a new one is made at most once a second, and shares with the last one the rounds in
 //! which nothing has changed.
 
+use crate::rehearsal::Rehearsals;
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
 use league::games::ending;
 use league::manager::Manager;
@@ -24,6 +25,8 @@ pub struct Document {
     /// True if all agents run on this machine.
     is_local: bool,
     newest: Mutex<Option<Made>>,
+    /// What is known of the players before the start.
+    pub rehearsals: Arc<Rehearsals>,
 }
 
 /// A document, and the version of the store from which it was made.
@@ -39,6 +42,7 @@ impl Document {
         Document {
             is_local,
             newest: Mutex::default(),
+            rehearsals: Arc::default(),
         }
     }
 
@@ -60,13 +64,18 @@ impl Document {
         }
 
         let waiting = lock(&manager.waiting).clone();
-        let view = view(
+        let mut view = view(
             league,
             |id| manager.notifier.status(id),
             &waiting,
             &self.heading(manager),
             newest.as_ref().map(|made| &*made.view),
         );
+        if !league.started {
+            for agent in &mut view.agents {
+                agent.rehearsal = self.rehearsals.verdict(&agent.id);
+            }
+        }
         let made = newest.insert(Made {
             store_version,
             time: Instant::now(),
@@ -196,6 +205,7 @@ fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView
         removed: league.removed.contains(&member.id),
         reachable: was_called.then_some(agent.last_error.is_none()),
         trouble: agent.last_error,
+        rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
         answers_in_ms: agent.response_ms,
         technical_losses: stats.map(|stats| stats.technical_losses),

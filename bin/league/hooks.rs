@@ -11,7 +11,7 @@ use crate::export::Exporter;
 use crate::groups::{self, Entrant};
 use crate::verify::Checked;
 use crate::web::WebPages;
-use crate::{class, comparison, local, operator, screen, statistics};
+use crate::{class, comparison, local, operator, rehearsal, screen, statistics};
 use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
@@ -226,6 +226,7 @@ impl Hooks for ToolHooks {
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
             class::greet(&manager.program.endpoint, is_lobby);
+            rehearsal::follow(manager, &self.document.rehearsals, self.terminal);
             operator::listen(&manager.program);
         }
 

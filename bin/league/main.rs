@@ -20,6 +20,7 @@ mod local;
 mod luck;
 mod operator;
 mod play;
+mod rehearsal;
 mod render;
 mod screen;
 mod season;

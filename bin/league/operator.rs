@@ -430,10 +430,11 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
 }
 
 fn agent_line(agent: &AgentView) -> String {
-    let state = match (&agent.trouble, agent.reachable) {
+    let state = match (&agent.trouble, &agent.rehearsal) {
         (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),
-        (None, Some(true)) => "answers".into(),
-        (None, _) => "has not been called yet".into(),
+        (None, Some(verdict)) => sanitize(verdict),
+        (None, None) if agent.reachable == Some(true) => "answers".into(),
+        (None, None) => "has not been called yet".into(),
     };
     format!("  {} {}: {state}", agent.id, sanitize(&agent.display_name))
 }

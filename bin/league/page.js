@@ -344,9 +344,12 @@ function drawLobby() {
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
     const other = league.agents.find(other => other !== agent && other.display_name === agent.display_name);
-    const state = agent.reachable === false ? ` does not answer: it ${agent.trouble}` : other ? ` has the name of ${other.id}` : "";
-    setText(item.children[1], agent.id + state);
-    setClass(item, agent.reachable === false ? "failed" : agent.id === ME ? "me" : "");
+    const plays = agent.rehearsal === "plays";
+    const problem = agent.reachable === false ? `does not answer: it ${agent.trouble}`
+      : agent.rehearsal && !plays ? `would lose: it ${agent.rehearsal}` : "";
+    const note = problem || [plays && "plays", other && `has the name of ${other.id}`].filter(Boolean).join(", ");
+    setText(item.children[1], `${agent.id} ${note}`);
+    setClass(item, problem ? "failed" : agent.id === ME ? "me" : "");
   });
   const box = $("present");
   box.style.fontSize = ""; // on the wall as large as the style sheet says, or as fits

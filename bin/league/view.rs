@@ -85,7 +85,7 @@ pub struct Heading {
 }
 
 /// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
-/// call failed. A player that the operator has `removed` loses its matches. The endpoint is shown to
+/// call failed. `rehearsal` is `plays` or what went wrong (`rehearsal.rs`). A player that the operator has `removed` loses its matches. The endpoint is shown to
 /// this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
@@ -98,6 +98,8 @@ pub struct AgentView {
     pub reachable: Option<bool>,
     #[serde(default, deserialize_with = "nullable")]
     pub trouble: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub rehearsal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

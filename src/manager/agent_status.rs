@@ -32,8 +32,8 @@ pub struct AgentStatus {
     pub last_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,
-    /// True if the agent has registered since this program started.
-    pub has_registered: bool,
+    /// The number of its registrations since this program started.
+    pub registrations: u32,
     /// The state of a referee. It is not used for players.
     pub referee: RefereeState,
     /// The reason for which a referee is not available.

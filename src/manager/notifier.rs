@@ -227,7 +227,7 @@ impl Notifier {
     /// matters.
     pub fn record_registration(&self, id: &str) {
         self.with(id, |recipient| {
-            recipient.status.has_registered = true;
+            recipient.status.registrations += 1;
             recipient.status.referee = RefereeState::Available;
             recipient.needs_reset = true;
         });

@@ -257,10 +257,9 @@ fn plain_manager_obeys_the_operator() {
     drop(peers);
 }
 
-#[test]
-fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
-    let test = TestLeague::new("");
-    let mut class = until("a port is free", || {
+/// Starts `league class` with one referee on any free port.
+fn start_class(test: &TestLeague) -> TestProcess {
+    let class = until("a port is free", || {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();
         drop(free);
@@ -272,6 +271,59 @@ fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
         (!class.errors().contains(" is in use")).then_some(class)
     });
     class.line("typed here:");
+    class
+}
+
+#[test]
+fn players_of_a_class_rehearse_before_the_start() {
+    let test = TestLeague::new("system retry_policy.max_retries=1");
+    let mut class = start_class(&test);
+    let own = test.agent(&class, "P01", "");
+    let broken = FakeAgent::new(|_| fake::status("500 Oh", "<p>Oh"));
+    register_player(&class.url(), "P02", &broken.url);
+    class.line("P01 Agent Alpha plays");
+    class.line(
+        "P02 player:P02 would lose: it answered HTTP 500 with a page of text to handle_game_",
+    );
+
+    // A player that was corrected registers again, as it does after a restart.
+    let is_good = Arc::new(AtomicBool::default());
+    let answers = Arc::clone(&is_good);
+    let player = FakeAgent::new(move |request| {
+        let choice = ["Even", "even"][usize::from(answers.load(Ordering::SeqCst))];
+        valid_reply("P03", choice, request)
+    });
+    let accepted = register_player(&class.url(), "P03", &player.url);
+    class.line("P03 player:P03 would lose: it answered choose_parity wrongly");
+    assert_eq!(player.first("GAME_ERROR")["match_id"], "REHEARSAL");
+    is_good.store(true, Ordering::SeqCst);
+    let mut again = application("player:P03", &player.url);
+    again["auth_token"] = accepted["auth_token"].clone();
+    let again = message("LEAGUE_REGISTER_REQUEST", "player:P03", again);
+    assert_eq!(send(&class.url(), &again)["player_id"], "P03");
+    class.line("P03 player:P03 plays");
+
+    // The page and the status say the same.
+    let (_, document) = class.page("/league.json");
+    let document: Value = json_of(&document);
+    let verdicts = list_of(&document["agents"]).iter();
+    let verdicts: Vec<&Value> = verdicts.map(|agent| &agent["rehearsal"]).collect();
+    let expected = [&Value::Null, &json!("plays"), verdicts[2], &json!("plays")];
+    assert_eq!(verdicts, expected);
+    assert!(text_of(verdicts[2]).starts_with("answered HTTP 500"));
+    class.write(b"status\n");
+    class.line("P01 Agent Alpha: plays");
+
+    // Nothing of it is in a history, and nothing is sent after the start.
+    assert!(player.received("GAME_OVER").is_empty());
+    let state = call_tool(&own.url(), "get_player_state", json!({}));
+    assert_eq!(state["structuredContent"]["matches"], json!([]));
+}
+
+#[test]
+fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
+    let test = TestLeague::new("");
+    let mut class = start_class(&test);
     class.write(b"remove Zo\xeb\nstatus\n");
     class.line("no player here is called Zo\u{fffd}");
     class.line("0 players");

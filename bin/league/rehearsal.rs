@@ -1,0 +1,256 @@
+//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that counts
+//! for nothing. So it is known before the start who would lose technically, and why.
+//!
+//! The match is played by the referee's own code (`match_play.rs` of the stack), in the manager's
+//! process, against an opponent that always answers well. The player is told of its faults, as in any
+//! match, but of no result, so nothing of the match stays in its history.
+
+use league::manager::Manager;
+use league::manager::league::Member;
+use league::net::call_error::CallError;
+use league::net::client::{MessageContext, Peer};
+use league::net::sync::{lock, spawn};
+use league::program::config::SystemFile;
+use league::program::terminal::{Terminal, sanitize};
+use league::protocol::{
+    AgentKind, ChooseMoveResponse, ChooseParityResponse, GameJoinAck, GameResult, MatchEntry,
+    Message, ResultStatus,
+};
+use league::referee::assignments::Assignment;
+use league::referee::match_play::{Aborted, MatchIo, play};
+use league::values::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// The id of the match, and that of the opponent.
+const MATCH_ID: &str = "REHEARSAL";
+const OPPONENT: &str = "P00";
+/// Interval between two searches for new registrations.
+const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
+/// The verdict on a player that has played its rehearsal to the end.
+pub const PLAYS: &str = "plays";
+
+/// The verdicts of all rehearsals, by player.
+#[derive(Default)]
+pub struct Rehearsals(Mutex<BTreeMap<String, Rehearsal>>);
+
+struct Rehearsal {
+    /// The number of the player's registration before the rehearsal.
+    registration: u32,
+    /// `PLAYS`, or what went wrong; none while the match is played.
+    verdict: Option<String>,
+}
+
+impl Rehearsals {
+    /// Returns the verdict on a player: `plays`, or what went wrong.
+    pub fn verdict(&self, player_id: &str) -> Option<String> {
+        lock(&self.0).get(player_id)?.verdict.clone()
+    }
+
+    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
+    /// or plays one now.
+    fn begin(&self, player_id: &str, registration: u32) -> bool {
+        let mut all = lock(&self.0);
+        if let Some(last) = all.get(player_id)
+            && (last.registration == registration || last.verdict.is_none())
+        {
+            return false;
+        }
+        let rehearsal = Rehearsal {
+            registration,
+            verdict: None,
+        };
+        all.insert(player_id.into(), rehearsal);
+        true
+    }
+
+    fn end(&self, player_id: &str, verdict: String) {
+        if let Some(rehearsal) = lock(&self.0).get_mut(player_id) {
+            rehearsal.verdict = Some(verdict);
+        }
+    }
+}
+
+/// Starts a thread that rehearses with every player that registers, until the league starts.
+pub fn follow(manager: &Arc<Manager>, rehearsals: &Arc<Rehearsals>, terminal: Terminal) {
+    let (manager, rehearsals) = (Arc::clone(manager), Arc::clone(rehearsals));
+    spawn("rehearsals", move || {
+        while !manager.store.wait(SEARCH_INTERVAL, |league| league.started) {
+            let players = manager.store.read(|league| {
+                let players = league.members(AgentKind::Player);
+                players.into_iter().cloned().collect::<Vec<Member>>()
+            });
+            for Member { id, meta, .. } in players {
+                let registration = manager.notifier.status(&id).registrations;
+                if registration == 0 || !rehearsals.begin(&id, registration) {
+                    continue;
+                }
+
+                let (manager, rehearsals) = (Arc::clone(&manager), Arc::clone(&rehearsals));
+                spawn("rehearsal", move || {
+                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint);
+                    let name = sanitize(&meta.display_name);
+                    let text = match &*verdict {
+                        PLAYS => format!("{id} {name} plays"),
+                        problem => format!("{id} {name} would lose: it {problem}"),
+                    };
+                    terminal.print_line(&text);
+                    rehearsals.end(&id, verdict);
+                    manager.store.nudge(); // for the page
+                });
+            }
+        }
+    });
+}
+
+/// Plays a match with a player, and returns the verdict.
+fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
+    let league = &manager.program.config.league;
+    let entry = MatchEntry {
+        match_id: MATCH_ID.into(),
+        game_type: league.game_type.clone(),
+        player_A_id: player_id.into(),
+        player_B_id: OPPONENT.into(),
+        referee_endpoint: manager.program.endpoint.clone(),
+        referee_id: None,
+        player_A_endpoint: Some(endpoint.into()),
+        player_B_endpoint: Some(endpoint.into()), // nothing is sent to the opponent
+        player_A_token: None,
+        player_B_token: None,
+        player_A_standings: None,
+        player_B_standings: None,
+        match_token: None,
+    };
+    let Ok(assignment) = Assignment::new(&league.league_id, 1, entry) else {
+        return PLAYS.into(); // the game is unknown, and the league refuses it
+    };
+
+    let io = RehearsalIo {
+        manager,
+        assignment: &assignment,
+        started: Instant::now(),
+    };
+    match play(&assignment, &io) {
+        Ok(result) if result.status == ResultStatus::TechnicalLoss => {
+            let reason = result.reason.unwrap_or_default();
+            let reason = reason.split(" - ").next().unwrap_or_default();
+            let problem = reason.trim_start_matches(player_id);
+            sanitize(problem.trim_start())
+        }
+        _ => PLAYS.into(),
+    }
+}
+
+/// A match over HTTP with one player. The other one answers here.
+struct RehearsalIo<'a> {
+    manager: &'a Manager,
+    assignment: &'a Assignment,
+    started: Instant,
+}
+
+impl RehearsalIo<'_> {
+    /// Returns the player's address and the envelope of a message to it.
+    fn recipient(&self, timeout: Duration) -> (Peer, MessageContext) {
+        let peer = Peer {
+            kind: AgentKind::Player,
+            id: self.assignment.players[0].clone(),
+            endpoint: self.assignment.endpoints[0].clone(),
+            max_bytes: self.manager.program.config.max_message_bytes(),
+            timeout,
+        };
+        let context = MessageContext {
+            conversation_id: self.assignment.conversation_id.clone(),
+            auth_token: Some(self.assignment.tokens[0].clone()),
+            round_id: Some(self.assignment.round_id),
+            match_id: Some(self.assignment.match_id.clone()),
+        };
+        (peer, context)
+    }
+}
+
+impl MatchIo for RehearsalIo<'_> {
+    fn config(&self) -> &SystemFile {
+        &self.manager.program.config.system
+    }
+
+    fn seed(&self) -> Option<u64> {
+        None
+    }
+
+    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+        if seat == 1 {
+            return Ok(opponent_reply(message));
+        }
+        let (peer, context) = self.recipient(timeout);
+        self.manager
+            .program
+            .client
+            .request(&peer, message, &context)
+    }
+
+    fn notify(&self, seat: usize, message: Message) {
+        if seat == 0 {
+            let (peer, context) = self.recipient(self.manager.program.config.game_over_limit());
+            let client = &self.manager.program.client;
+            let _ = client.notify(&peer, &message, &context);
+        }
+    }
+
+    /// Sends nothing: the match counts for nothing.
+    fn notify_both(&self, _: Message) {}
+
+    fn in_parallel<T: Send>(
+        &self,
+        seats: &[usize],
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted> {
+        Ok(seats.iter().map(|seat| task(*seat)).collect())
+    }
+
+    fn sleep(&self, delay: Duration) {
+        thread::sleep(delay);
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn clock(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn save(&self, _: &GameResult) -> Result<(), Aborted> {
+        Ok(())
+    }
+}
+
+/// Returns the opponent's reply: it joins, and plays the first legal move.
+fn opponent_reply(message: &Message) -> Message {
+    match message {
+        Message::GameInvitation(_) => GameJoinAck {
+            match_id: MATCH_ID.into(),
+            player_id: OPPONENT.into(),
+            arrival_timestamp: Timestamp::now(),
+            accept: true,
+            auth_token: None,
+        }
+        .into(),
+        Message::ChooseMoveCall(call) => ChooseMoveResponse {
+            match_id: MATCH_ID.into(),
+            player_id: OPPONENT.into(),
+            move_number: call.move_number,
+            r#move: call.legal_moves.first().cloned().into(),
+            auth_token: None,
+        }
+        .into(),
+        _ => ChooseParityResponse {
+            match_id: MATCH_ID.into(),
+            player_id: OPPONENT.into(),
+            parity_choice: "even".into(),
+            auth_token: None,
+        }
+        .into(),
+    }
+}
