@@ -12,7 +12,7 @@ pub mod tic_tac_toe;
 pub use even_odd::{judge, parity};
 pub use outcome::{
     Scoring, TieBreak, ending, forfeit, game_result, match_result, moves_by_seat, points,
-    unfinished,
+    unfinished_result,
 };
 
 use crate::protocol::{
@@ -136,7 +136,7 @@ impl Game {
             drawn_number: number,
             number_parity: number.map(parity),
             reason: Some(win.reason),
-            ..unfinished(players, moves)
+            ..unfinished_result(players, moves)
         }
     }
 

@@ -164,7 +164,7 @@ pub fn check(value: &mut Value, schema: &Value) -> Findings {
 
     // The value itself.
     if !is_valid(value, schema) {
-        let mut error = FieldError::new(value, &expected(schema));
+        let mut error = FieldError::new(value, &describe_expected(schema));
         if value.is_string() && schema["format"] == "date-time" {
             error.kind = FieldErrorKind::InvalidTimestamp;
         }
@@ -188,7 +188,7 @@ pub fn check(value: &mut Value, schema: &Value) -> Findings {
 /// Checks the fields of an object, or the entries of a map.
 fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut Findings) {
     // Required fields. One that may be null may also be absent.
-    for name in required(schema) {
+    for name in required_fields(schema) {
         let field = &schema["properties"][name];
         if let Some(value) = object.get_mut(name) {
             findings.add(name, check(value, field));
@@ -203,7 +203,7 @@ fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut 
         let Some(value) = object.get_mut(name) else {
             continue;
         };
-        if value.is_null() || required(schema).any(|required| required == name) {
+        if value.is_null() || required_fields(schema).any(|required| required == name) {
             continue;
         }
         let mut found = check(value, field);
@@ -250,7 +250,7 @@ pub fn remove_absent(value: &mut Value, schema: &Value) {
             fields.retain(|name, value| {
                 !value.is_null()
                     || schema["properties"].get(name).is_none()
-                    || required(schema).any(|required| required == name)
+                    || required_fields(schema).any(|required| required == name)
             });
             for (name, value) in fields {
                 if is_container(value) {
@@ -274,7 +274,7 @@ fn field_schema<'a>(schema: &'a Value, name: &str) -> &'a Value {
 }
 
 /// Returns the names of the required fields, in the order of their declaration.
-fn required(schema: &Value) -> impl Iterator<Item = &str> {
+fn required_fields(schema: &Value) -> impl Iterator<Item = &str> {
     let names = schema["required"].as_array().into_iter().flatten();
     names.filter_map(Value::as_str)
 }
@@ -307,7 +307,7 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
 }
 
 /// Describes what a schema allows.
-fn expected(schema: &Value) -> String {
+fn describe_expected(schema: &Value) -> String {
     match (&schema["const"], schema["description"].as_str()) {
         (Value::Null, Some(description)) => description.into(),
         (constant, _) => constant.to_string(),
@@ -316,7 +316,10 @@ fn expected(schema: &Value) -> String {
 
 /// Returns the error for a missing field. Names a similar field that the schema does not know.
 fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> FieldError {
-    let error = FieldError::new(&Value::Null, &expected(&schema["properties"][name]));
+    let error = FieldError::new(
+        &Value::Null,
+        &describe_expected(&schema["properties"][name]),
+    );
     for key in object.keys() {
         let is_known = schema["properties"].get(key).is_some();
         if !is_known && is_similar(key, name) {

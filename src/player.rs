@@ -467,7 +467,7 @@ fn check_player_id(credentials: &Credentials, player_id: &str) -> Result<(), Pro
     }
 
     let problem = format!("but this is {own}");
-    Err(ProtocolError::unexpected(
+    Err(ProtocolError::unexpected_value(
         ErrorCode::TokenInvalid,
         "player_id",
         player_id,

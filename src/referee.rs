@@ -210,7 +210,7 @@ impl Referee {
     /// Tells the players the result that the manager has recorded instead of ours, each in a thread
     /// that tries it as often as the retry policy says.
     fn correct(&self, result: &PendingResult, recorded: &MatchResult) {
-        let Some(assignment) = self.assignments.lock().finished(result) else {
+        let Some(assignment) = self.assignments.lock().find_finished(result) else {
             return;
         };
         let program = &self.session.program;
@@ -393,7 +393,9 @@ impl Referee {
         if given.league_id != *league_id {
             let (code, expected) = (ErrorCode::MissingField, format!("expected {league_id:?}"));
             let received = &given.league_id;
-            return Err(ProtocolError::unexpected(code, "league_id", received, expected).into());
+            return Err(
+                ProtocolError::unexpected_value(code, "league_id", received, expected).into(),
+            );
         }
 
         let assignment = Assignment::new(league_id, given.round_id, given.r#match)
@@ -423,7 +425,9 @@ impl Referee {
                 ErrorCode::MatchMismatch,
                 "which is not a match of this referee",
             );
-            return Err(ProtocolError::unexpected(code, "match_id", &match_id, detail).into());
+            return Err(
+                ProtocolError::unexpected_value(code, "match_id", &match_id, detail).into(),
+            );
         };
         Ok(MatchShown {
             match_id,

@@ -36,7 +36,7 @@ pub fn forfeit(
     failures: &[Option<String>; 2],
 ) -> GameResult {
     let [a, b] = players;
-    let mut result = unfinished(players, moves);
+    let mut result = unfinished_result(players, moves);
     result.reason = Some(match failures {
         [Some(how), None] => {
             result.winner_player_id = Some(b.clone());
@@ -56,7 +56,7 @@ pub fn forfeit(
 
 /// Returns a technical loss of both players after these moves. Even/Odd has its moves in `choices`,
 /// every other game in `moves`.
-pub fn unfinished(players: &[String; 2], moves: &[Move]) -> GameResult {
+pub fn unfinished_result(players: &[String; 2], moves: &[Move]) -> GameResult {
     let mut choices: BTreeMap<String, Option<Parity>> = BTreeMap::new();
     for player in players {
         choices.insert(player.clone(), None);

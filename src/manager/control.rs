@@ -107,7 +107,12 @@ impl League {
         if self.player(id).is_none() {
             let code = ErrorCode::PlayerNotRegistered;
             let problem = "which is no player of this league";
-            return Err(ProtocolError::unexpected(code, "player_id", id, problem));
+            return Err(ProtocolError::unexpected_value(
+                code,
+                "player_id",
+                id,
+                problem,
+            ));
         }
         Ok(id.clone())
     }

@@ -259,7 +259,7 @@ impl League {
 
     /// Returns the agent that the configuration lists for that endpoint.
     fn listed_agent(&self, application: &Application) -> Option<&AgentEntry> {
-        let mut listed = self.config.listed(application.kind).iter();
+        let mut listed = self.config.configured_agents(application.kind).iter();
         listed.find(|agent| {
             Endpoint::is_same_address(&agent.endpoint, &application.meta.contact_endpoint)
         })
@@ -324,7 +324,7 @@ fn not_registered(sender: &str) -> ProtocolError {
     } else {
         ErrorCode::PlayerNotRegistered
     };
-    ProtocolError::unexpected(code, "sender", sender, "which is not registered here")
+    ProtocolError::unexpected_value(code, "sender", sender, "which is not registered here")
 }
 
 /// Returns true if a member is registered at the endpoint that an agent names.

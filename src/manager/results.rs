@@ -65,7 +65,9 @@ impl League {
         let (id, round) = (&report.match_id, report.round_id);
         let Some(the_match) = self.find(id) else {
             let problem = "which is no match of this league";
-            return Err(ProtocolError::unexpected(code, "match_id", id, problem));
+            return Err(ProtocolError::unexpected_value(
+                code, "match_id", id, problem,
+            ));
         };
         if round != the_match.round {
             let problem = format!("got {round}, but {id} is in round {}", the_match.round);
@@ -75,7 +77,12 @@ impl League {
         let (game, expected) = (&report.game_type, &self.config.league.game_type);
         if game != expected {
             let problem = format!("expected {expected:?}");
-            return Err(ProtocolError::unexpected(code, "game_type", game, problem));
+            return Err(ProtocolError::unexpected_value(
+                code,
+                "game_type",
+                game,
+                problem,
+            ));
         }
         Ok(the_match)
     }
@@ -131,7 +138,7 @@ fn outcome(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<G
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
         reason: Some("a player failed".into()),
-        ..games::unfinished(players, &moves)
+        ..games::unfinished_result(players, &moves)
     })
 }
 

@@ -89,8 +89,8 @@ impl CallError {
     /// Returns the same about a call of `tool`, with the number of attempts (`, at the last of 3
     /// attempts`) and the expected answer. Each of the three may be empty.
     pub fn describe(&self, tool: &str, attempts: &str, expected: &str) -> String {
-        let to = prefixed(" to ", tool);
-        let instead = prefixed(", expected ", expected);
+        let to = with_prefix(" to ", tool);
+        let instead = with_prefix(", expected ", expected);
         let text = match self {
             CallError::Timeout(timeout) => {
                 format!(
@@ -99,14 +99,14 @@ impl CallError {
                 )
             }
             CallError::Unreachable(reason) => {
-                let call = prefixed(" for ", tool);
+                let call = with_prefix(" for ", tool);
                 format!("could not be reached ({reason}){call}{attempts}")
             }
             CallError::Truncated(reason) => {
                 format!("gave no whole answer{to} ({reason}){attempts}")
             }
             CallError::InvalidReply(refusal, _) if !refusal.is_unrelated_reply() => {
-                let call = prefixed(" ", tool);
+                let call = with_prefix(" ", tool);
                 format!("answered{call} wrongly{attempts}: {}", refusal.detail())
             }
             CallError::HttpStatus(..) | CallError::JsonRpc(..) | CallError::InvalidReply(..) => {
@@ -146,7 +146,7 @@ impl CallError {
 }
 
 /// Returns a text behind a prefix, or nothing if the text is empty.
-fn prefixed(prefix: &str, text: &str) -> String {
+fn with_prefix(prefix: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }

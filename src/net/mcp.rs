@@ -73,12 +73,12 @@ pub fn answer(
     // Run the method.
     let server = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
     let mut result = match method {
-        "server/discover" => uncached(json!({
+        "server/discover" => forbid_caching(json!({
             "supportedVersions": VERSIONS,
             "capabilities": {"tools": {}},
             "instructions": agent.toolbox().instructions,
         })),
-        "tools/list" => uncached(json!({"tools": list_tools(agent)})),
+        "tools/list" => forbid_caching(json!({"tools": list_tools(agent)})),
         "tools/call" => tool_result(params, agent, call_tool)?,
         "initialize" if !is_stateless => json!({
             "protocolVersion": handshake_version(params),
@@ -183,7 +183,7 @@ fn base64(text: &str) -> String {
 }
 
 /// Returns a result that is complete and must not be cached.
-fn uncached(mut result: Value) -> Value {
+fn forbid_caching(mut result: Value) -> Value {
     result["resultType"] = "complete".into();
     result["ttlMs"] = 0.into();
     result["cacheScope"] = "private".into();

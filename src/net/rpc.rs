@@ -322,7 +322,7 @@ impl RpcServer {
             _ => ErrorCode::MissingField,
         };
         let expected = format_args!("expected {own:?}");
-        Err(ProtocolError::unexpected(
+        Err(ProtocolError::unexpected_value(
             code,
             "league_id",
             received,

@@ -163,7 +163,7 @@ impl Invitations {
         let Some(joined) = self.joined.get(match_id) else {
             let code = ErrorCode::MatchMismatch;
             let problem = "which we have not joined";
-            return Err(ProtocolError::unexpected(
+            return Err(ProtocolError::unexpected_value(
                 code, "match_id", match_id, problem,
             ));
         };

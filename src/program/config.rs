@@ -253,12 +253,12 @@ impl Config {
             AgentKind::Referee => &self.referee_defaults,
             _ => &self.player_defaults,
         };
-        let mut listed = self.listed(kind).iter();
+        let mut listed = self.configured_agents(kind).iter();
         listed.find(|entry| entry.id == id).unwrap_or(default)
     }
 
     /// Returns the listed referees or the listed players.
-    pub fn listed(&self, kind: AgentKind) -> &[AgentEntry] {
+    pub fn configured_agents(&self, kind: AgentKind) -> &[AgentEntry] {
         match kind {
             AgentKind::Referee => &self.agents.referees,
             _ => &self.agents.players,

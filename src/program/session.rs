@@ -218,7 +218,7 @@ impl Session {
                 Ok(reply) => {
                     let response = registration_response(reply)?;
                     if response.status == RegistrationStatus::Accepted {
-                        return accepted(old, response);
+                        return new_credentials(old, response);
                     }
                     let state = self.wait_reason(response)?;
                     format!("{state}; waiting for the next league (Ctrl-C ends)")
@@ -416,7 +416,10 @@ fn registration_response(reply: Message) -> Result<LeagueRegisterResponse, Exit>
 }
 
 /// Returns the credentials that the manager has given.
-fn accepted(old: &Credentials, response: LeagueRegisterResponse) -> Result<Credentials, Exit> {
+fn new_credentials(
+    old: &Credentials,
+    response: LeagueRegisterResponse,
+) -> Result<Credentials, Exit> {
     let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
         let problem = "the league manager accepts us, but without an id of letters and digits";
         return Err(Exit::failed(problem));

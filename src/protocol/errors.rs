@@ -93,7 +93,7 @@ impl ProtocolError {
     }
 
     /// Returns an error about a field that has an unexpected value.
-    pub fn unexpected(
+    pub fn unexpected_value(
         code: ErrorCode,
         field: &str,
         received: &str,

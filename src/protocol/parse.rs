@@ -91,7 +91,7 @@ pub fn parse(packet: &Value) -> Result<IncomingMessage, ProtocolError> {
 /// Checks the version. Another version of the protocol may have other fields.
 fn check_version(packet: &Value) -> Result<(), ProtocolError> {
     match packet["protocol"].as_str() {
-        Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected(
+        Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected_value(
             ErrorCode::VersionMismatch,
             "protocol",
             received,

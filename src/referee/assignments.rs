@@ -207,14 +207,14 @@ impl Assignments {
     }
 
     /// Returns the match of a result. There is none if the referee has been restarted since.
-    pub fn finished(&self, result: &PendingResult) -> Option<Assignment> {
+    pub fn find_finished(&self, result: &PendingResult) -> Option<Assignment> {
         let finished = self.matches.get(&result.report.match_id)?;
         (finished.conversation_id == result.conversation_id).then(|| finished.clone())
     }
 
     /// Removes a match whose result the manager has recorded.
     pub fn acknowledge(&mut self, result: &PendingResult) {
-        if let Some(finished) = self.finished(result) {
+        if let Some(finished) = self.find_finished(result) {
             self.matches.remove(&finished.match_id);
         }
     }

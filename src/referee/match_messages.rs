@@ -95,7 +95,7 @@ impl Question<'_> {
     /// Returns the move of a valid reply (empty for an invitation), or what is wrong with the reply.
     pub fn check_reply(&self, reply: &Message) -> Result<String, CallError> {
         if reply.name() != self.expected_reply() {
-            return Err(unexpected(reply));
+            return Err(unexpected_reply(reply));
         }
 
         let (moves, choice) = match (reply, self.moves) {
@@ -114,7 +114,7 @@ impl Question<'_> {
                 expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
                 (moves, &response.r#move)
             }
-            _ => return Err(unexpected(reply)),
+            _ => return Err(unexpected_reply(reply)),
         };
 
         // The move must be legal.
@@ -214,7 +214,7 @@ fn expect<T: Debug + PartialEq>(
 }
 
 /// Returns the failure that a reply has another message type than expected.
-fn unexpected(reply: &Message) -> CallError {
+fn unexpected_reply(reply: &Message) -> CallError {
     let mut received = reply.name().to_string();
     match reply {
         Message::GameError(error) => received += &format!(" ({})", error.explain()),

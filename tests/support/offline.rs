@@ -312,7 +312,7 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
                 status: ResultStatus::Win,
                 winner_player_id: Some(players[0].clone()),
                 reason: Some("so it was".into()),
-                ..games::unfinished(&players, &moves)
+                ..games::unfinished_result(&players, &moves)
             };
         }
         match choices {
