@@ -343,7 +343,7 @@ function drawLobby() {
   setText($("h-rollcall"), league.agents.length ? `Who is here: ${count(players().length, "player")}, ${count(referees.length, "referee")}` : "No agent is here yet");
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
-    const other = league.agents.find(other => other !== agent && other.display_name === agent.display_name);
+    const other = players().find(other => other !== agent && other.display_name === agent.display_name);
     const plays = agent.rehearsal === "plays";
     const problem = agent.reachable === false ? `does not answer: it ${agent.trouble}`
       : agent.rehearsal && !plays ? `would lose: it ${agent.rehearsal}` : "";

@@ -158,7 +158,9 @@ impl Screen {
                 let name = &member.meta.display_name;
                 let mut line = format!("{id:<5} {} is here", pad(&sanitize(name), 16));
                 let mut others = league.members.values().filter(|other| other.id != *id);
-                if let Some(other) = others.find(|other| other.meta.display_name == *name) {
+                if member.kind == AgentKind::Player
+                    && let Some(other) = others.find(|other| other.meta.display_name == *name)
+                {
                     line += &format!("; {} has the same name", other.id);
                 }
                 lines.push(line);

@@ -10,6 +10,7 @@ use super::registration::{Application, Rejection, answer, too_soon};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
+use crate::program::session::REMOVED;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
@@ -189,7 +190,8 @@ impl Manager {
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(_) => self.store.nudge(),
-            // The agent waits for the next league.
+            // The agent waits for the next league, and the operator knows why.
+            Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
             Err(rejection)
                 if rejection.code == Some(ErrorCode::LateRegistration)
                     && self.store.read(League::is_over) => {}

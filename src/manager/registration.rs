@@ -9,6 +9,7 @@ use super::league::{Event, League, Member};
 use crate::json::deserialize;
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
+use crate::program::session::REMOVED;
 use crate::protocol::{
     AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, Message, ProtocolError,
     RefereeRegisterResponse, RegistrationStatus,
@@ -167,8 +168,10 @@ impl League {
         if let Some(member) = member
             && self.removed.contains(&member.id)
         {
-            let problem = "Removed by the operator, until the operator restores it";
-            return Err(rejection(format!("{problem}: {}", member.id)));
+            let id = &member.id;
+            return Err(rejection(format!(
+                "{REMOVED}, until the operator restores it: {id}"
+            )));
         }
         Ok(())
     }

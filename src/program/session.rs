@@ -27,8 +27,8 @@ use std::time::Duration;
 /// Maximum time that a request waits for a registration that is under way.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// The reason of a rejection that ends with the league, or when the operator restores the player.
-const REMOVED: &str = "Removed by the operator";
+/// The start of the reason for which a removed player is rejected.
+pub const REMOVED: &str = "Removed by the operator";
 
 /// A referee or a player in its league.
 pub struct Session {

@@ -149,6 +149,26 @@ fn check_none_has_ended(agents: impl IntoIterator<Item = TestProcess>) {
 }
 
 #[test]
+fn removed_player_waits_for_the_next_league_and_its_manager_is_silent() {
+    let (test, mut manager) = with_manager("serve --stay --lead-sec 0");
+    let gate = Gate::default();
+    let first = slow_player("P01", "even", &gate, |_| true);
+    register_player(&manager.url(), "P01", &first.url);
+    let removed = test.agent(&manager, "P02", "--stay");
+    let _other = test.agent(&manager, "P03", "--stay");
+    let _referee = test.agent(&manager, "REF01", "--stay");
+    wait_until("all are here", || test.journal().len() == 5);
+    test.order("start", &manager.url());
+    test.order("remove P02", &manager.url());
+    gate.open();
+    wait_for_leagues(&test, 1);
+    removed.wait_for_error("; waiting for the next league (Ctrl-C ends)");
+    manager.kill();
+    check_contains(&manager.output(), "Champion: ");
+    assert!(!manager.output().contains("rejected "));
+}
+
+#[test]
 fn local_league_with_stay_plays_another_one() {
     let (test, manager) = with_manager("local --stay --fresh");
     for n in 1..=3 {
