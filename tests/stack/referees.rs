@@ -496,7 +496,9 @@ fn players_receive_the_recorded_result() {
         assert_eq!(last["status"], "TECHNICAL_LOSS");
         assert_eq!(last["drawn_number"], Value::Null);
     }
-    assert!(!item.test.logged("report_refused").is_empty());
+    wait_until("the refusal is logged", || {
+        !item.test.logged("report_refused").is_empty()
+    });
     assert_eq!(item.referee.errors(), "", "that is no fault");
     item.end();
 }
