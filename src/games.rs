@@ -196,9 +196,9 @@ pub fn parse_choice<'a>(
         }
     }
 
-    let shown = truncate(&received.to_string(), 60);
-    let problem = format!("got {shown}, must be {}", quoted_list(legal));
-    let choice = received.as_str().map_or(shown, |text| truncate(text, 60));
+    let quoted = truncate(&received.to_string(), 60);
+    let problem = format!("got {quoted}, must be {}", quoted_list(legal));
+    let choice = received.as_str().map_or(quoted, |text| truncate(text, 60));
     Err(
         ProtocolError::field(ErrorCode::InvalidChoice, field, problem)
             .with_context("invalid_choice", choice)

@@ -296,7 +296,7 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
             !value.is_f64() && minimum <= number && number <= maximum
         }
         Some("string") => match (value.as_str(), schema["enum"].as_array()) {
-            (Some(_), Some(words)) => words.contains(value),
+            (Some(_), Some(variants)) => variants.contains(value),
             (Some(text), None) => {
                 schema["format"] != "date-time" || Timestamp::parse(text).is_some()
             }
@@ -322,7 +322,7 @@ fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> Fie
     );
     for key in object.keys() {
         let is_known = schema["properties"].get(key).is_some();
-        if !is_known && is_similar(key, name) {
+        if !is_known && is_similar_field(key, name) {
             return FieldError {
                 kind: FieldErrorKind::Misspelled,
                 problem: format!("has {:?}, expected {name:?}", truncate(key, 60)),
@@ -335,15 +335,15 @@ fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> Fie
 
 /// Returns true if a key is probably meant to be the field `name`: `matchId` or `match` for
 /// `match_id`.
-fn is_similar(key: &str, name: &str) -> bool {
+fn is_similar_field(key: &str, name: &str) -> bool {
     let key = key.to_lowercase().replace(['_', '-', ' '], "");
     let name = name.to_lowercase().replace('_', "");
     let is_part = key.len() > 3 && name.contains(&key) || name.len() > 5 && key.contains(&name);
-    is_part || is_one_typo_apart(&key, &name)
+    is_part || is_similar(&key, &name)
 }
 
 /// Returns true if two words differ in one letter, or in two letters side by side.
-pub fn is_one_typo_apart(one: &str, other: &str) -> bool {
+pub fn is_similar(one: &str, other: &str) -> bool {
     let start = common_prefix(one.bytes(), other.bytes());
     let end = common_prefix(one.bytes().rev(), other.bytes().rev());
     one.len().abs_diff(other.len()) < 2 && one.len().max(other.len()) <= start + end + 2

@@ -231,17 +231,17 @@ impl Manager {
 
     /// Pings the agents once more that do not answer, and warns of those that still do not.
     fn warn_of_unreachable_agents(&self, rounds: &mut RoundLoop) {
-        let silent = self.notifier.unreachable();
-        for id in &silent {
+        let unreachable = self.notifier.unreachable();
+        for id in &unreachable {
             self.notifier.resend(id);
         }
 
         let until = Instant::now() + FINAL_PING_TIMEOUT;
         rounds.run_until(|_| {
-            Instant::now() >= until || self.notifier.unreachable().is_disjoint(&silent)
+            Instant::now() >= until || self.notifier.unreachable().is_disjoint(&unreachable)
         });
 
-        for id in silent {
+        for id in unreachable {
             if let Some(problem) = self.notifier.status(&id).last_error {
                 let consequence = "until it answers, it loses its matches";
                 let text = format!("{id} has registered, but {problem}; {consequence}");

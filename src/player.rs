@@ -32,7 +32,7 @@ use crate::protocol::{
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message,
     ProtocolError, Record,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, truncate};
+use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -208,7 +208,7 @@ impl Agent for Player {
                 Some(as_parity_response(response).into())
             }
             Message::GameOver(over) => {
-                self.remember(&credentials, request, over)?;
+                self.record_result(&credentials, request, over)?;
                 None
             }
             Message::GameError(error) => {
@@ -281,7 +281,7 @@ impl Player {
                 }
             }
             Message::LeagueError(error) => {
-                let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+                let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
             }
             Message::LeagueStandingsUpdate(table) => {
@@ -389,7 +389,7 @@ impl Player {
 
     /// Adds the result of a match to the history, and prints it. If the manager proves itself, a
     /// match that it has not announced is not added.
-    fn remember(
+    fn record_result(
         &self,
         credentials: &Credentials,
         request: &Request,
@@ -399,7 +399,7 @@ impl Player {
 
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
-        result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_SHOWN_CHARS));
+        result.reason = reason.map(|reason| truncate(&reason, 3 * MAX_QUOTED_CHARS));
         let names = lock(&self.names);
         let mut text = display::result(&result, &credentials.agent_id, &joined.opponent_id, &names);
         drop(names);

@@ -29,7 +29,7 @@ use crate::protocol::{
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::{HttpMatch, recipient};
 use crate::referee::outbox::PendingResult;
-use crate::values::{MAX_SHOWN_CHARS, truncate};
+use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -108,9 +108,9 @@ impl Referee {
             self.assignments.update(|all| all.finish(&assignment));
         } else if self.assignments.lock().current(&assignment).is_some() {
             let problem = "could not be played, by a fault of our own machine";
-            self.report_fault(&format!("{match_id} {problem}; it is played again"));
+            self.report_error(&format!("{match_id} {problem}; it is played again"));
             self.pause();
-            self.assignments.update(|all| all.play_again(&assignment));
+            self.assignments.update(|all| all.mark_waiting(&assignment));
         }
     }
 
@@ -122,7 +122,7 @@ impl Referee {
     }
 
     /// Logs and prints a failure of our own machine.
-    fn report_fault(&self, text: &str) {
+    fn report_error(&self, text: &str) {
         let log = self.session.program.log();
         log.system_event(Level::Error, "fault", text);
         print_error(text);
@@ -138,7 +138,7 @@ impl Referee {
 
         match self.send(&credentials, &result) {
             Ok(Message::MatchResultAck(_)) => {
-                self.assignments.lock().acknowledge(&result);
+                self.assignments.lock().remove_reported(&result);
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
@@ -153,7 +153,7 @@ impl Referee {
                 }
 
                 // That another referee was faster is no fault, and stands in the log only.
-                let refusal = self.discard(&result, &error.explain());
+                let refusal = self.drop_result(&result, &error.explain());
                 if recorded.is_none() {
                     print_error(&refusal);
                 }
@@ -161,7 +161,7 @@ impl Referee {
             }
             Ok(_) => {}
             Err(error @ CallError::HttpStatus(413, _)) => {
-                return print_error(&self.discard(&result, &error.explain()));
+                return print_error(&self.drop_result(&result, &error.explain()));
             }
             Err(error) => self.warn(&credentials.manager, &error),
         }
@@ -230,9 +230,9 @@ impl Referee {
     }
 
     /// Drops a result that the manager has refused for good, and returns a sentence about it.
-    fn discard(&self, result: &PendingResult, reason: &str) -> String {
+    fn drop_result(&self, result: &PendingResult, reason: &str) -> String {
         let match_id = &result.report.match_id;
-        let reason = truncate(reason, MAX_SHOWN_CHARS);
+        let reason = truncate(reason, MAX_QUOTED_CHARS);
         let text = format!("{match_id}: the league manager refuses the result for good: {reason}");
 
         let log = self.session.program.log();
@@ -287,7 +287,7 @@ impl Agent for Referee {
                 }
             }
             Message::LeagueError(error) => {
-                let text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+                let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
             Message::RoundCompleted(_) | Message::GameError(_) => {} // they only inform
@@ -377,7 +377,7 @@ pub struct GetMatchState {
 /// The result of `get_match_state`: choices and result only after the draw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names say it")]
-pub struct MatchShown {
+pub struct MatchProgress {
     pub match_id: String,
     pub round_id: u32,
     pub state: MatchState,
@@ -407,12 +407,12 @@ impl Referee {
     }
 
     /// Returns how far a match has come.
-    fn match_state(&self, match_id: String) -> Result<MatchShown, HandlerError> {
+    fn match_state(&self, match_id: String) -> Result<MatchProgress, HandlerError> {
         let assignments = self.assignments.lock();
         if let Some(open) = assignments.matches.get(&match_id)
             && open.state != MatchState::Finished
         {
-            return Ok(MatchShown {
+            return Ok(MatchProgress {
                 match_id,
                 round_id: open.round_id,
                 state: open.state,
@@ -429,7 +429,7 @@ impl Referee {
                 ProtocolError::unexpected_value(code, "match_id", &match_id, detail).into(),
             );
         };
-        Ok(MatchShown {
+        Ok(MatchProgress {
             match_id,
             round_id: over.report.round_id,
             state: MatchState::Finished,

@@ -13,7 +13,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 /// Maximum number of characters of a peer's text that are shown or passed on.
-pub const MAX_SHOWN_CHARS: usize = 200;
+pub const MAX_QUOTED_CHARS: usize = 200;
 
 /// Checks the name under which people know an agent. An error says what is legal.
 pub fn check_display_name(text: &str) -> Result<(), &'static str> {
@@ -53,11 +53,11 @@ pub fn token(id: &str, secret: &str) -> String {
 
 /// Compares two secrets in a time that does not depend on how many characters are equal.
 pub fn constant_time_eq(one: &str, other: &str) -> bool {
-    let mut differences = 0;
+    let mut difference = 0;
     for (a, b) in one.bytes().zip(other.bytes()) {
-        differences |= a ^ b;
+        difference |= a ^ b;
     }
-    one.len() == other.len() && differences == 0
+    one.len() == other.len() && difference == 0
 }
 
 /// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`.
@@ -94,7 +94,7 @@ pub fn truncate(text: &str, max: usize) -> String {
 
 /// Prepares a peer's text for being shown: without tokens, and truncated.
 pub fn redact_and_truncate(text: &str) -> String {
-    truncate(&redact_tokens(text), MAX_SHOWN_CHARS)
+    truncate(&redact_tokens(text), MAX_QUOTED_CHARS)
 }
 
 /// Returns the address of a caller for a sentence. Those that came under a foreign host name, through

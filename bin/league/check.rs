@@ -315,7 +315,7 @@ pub fn run(args: Args) -> Result<(), Exit> {
     }
     examination.print_summary(&findings);
     if count(&findings, Grade::Failed) > 0 {
-        return Err(Exit::failed(""));
+        return Err(Exit::failure(""));
     }
     Ok(())
 }

@@ -97,7 +97,7 @@ impl Children {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
-                return Err(Exit::failed(format!(
+                return Err(Exit::failure(format!(
                     "{id} has ended, so the league does not begin; what it said stands above, \
                      and the same command tries again"
                 )));

@@ -185,7 +185,7 @@ fn check_no_others(folder: &Path, files: &BTreeMap<PathBuf, String>) -> Result<(
         let path = entry.path();
         if files.get(&path) != fs::read_to_string(&path).ok().as_ref() {
             let folder = folder.display();
-            return Err(Exit::failed(format!(
+            return Err(Exit::failure(format!(
                 "{folder} holds other groups; remove them, or name another folder with --out DIR"
             )));
         }

@@ -102,7 +102,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     }
     end?;
     if let Some(problem) = lock(&hooks.problem).take() {
-        return Err(Exit::failed(problem));
+        return Err(Exit::failure(problem));
     }
 
     match hooks.new_lobby_port.load(Ordering::SeqCst) {
@@ -315,7 +315,7 @@ impl Hooks for ToolHooks {
     fn new_lobby(&self, manager: &Manager) {
         let port = manager.program.port;
         self.new_lobby_port.store(port, Ordering::SeqCst);
-        manager.store.nudge();
+        manager.store.notify_all();
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {

@@ -148,7 +148,7 @@ fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Resul
             "an unfinished league with {results} is set aside: {folder}~TIME"
         ));
     } else {
-        return Err(Exit::failed(format!(
+        return Err(Exit::failure(format!(
             "an unfinished league of other entrants lies in {folder}; end it, set it aside with \
              --fresh, or name other data with --data DIR"
         )));
@@ -263,7 +263,7 @@ fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
         args.set(option, &folder.to_string_lossy());
         if folder.exists() && !has_practice {
             let folder = folder.display();
-            return Err(Exit::failed(format!(
+            return Err(Exit::failure(format!(
                 "{folder} is there, but not from a practice; move it, or name others with \
                  --data DIR and --logs DIR"
             )));

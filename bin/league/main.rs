@@ -32,7 +32,7 @@ mod verify;
 mod view;
 mod web;
 
-use league::json::is_one_typo_apart;
+use league::json::is_similar;
 use league::program::args::{Exit, Usage, exit_code, process_arguments};
 use std::process::ExitCode;
 
@@ -101,7 +101,7 @@ fn word(usage: &Usage) -> &'static str {
 fn unknown(command: &str) -> Exit {
     let usages = usages();
     let mut words = usages.iter().map(word);
-    let hint = match words.find(|known| is_one_typo_apart(command, known)) {
+    let hint = match words.find(|known| is_similar(command, known)) {
         Some(meant) => format!("did you mean {meant}?"),
         None => "league --help lists all".into(),
     };

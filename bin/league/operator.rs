@@ -7,7 +7,7 @@
 
 use crate::tables::{LEADERS, grid};
 use crate::view::{AgentView, LeagueView};
-use league::json::{decode, is_one_typo_apart};
+use league::json::{decode, is_similar};
 use league::manager::operator_file;
 use league::net::call_error::CallError;
 use league::net::client::{Client, MessageContext, Peer, new_conversation};
@@ -121,17 +121,17 @@ impl Operator {
         self.control(action, player)
     }
 
-    fn failed(&self, problem: &str) -> Exit {
+    fn failure(&self, problem: &str) -> Exit {
         if self.is_managers_terminal {
-            return Exit::failed(problem);
+            return Exit::failure(problem);
         }
         let manager = &self.manager.endpoint;
-        Exit::failed(format!("the league manager at {manager}: {problem}"))
+        Exit::failure(format!("the league manager at {manager}: {problem}"))
     }
 
     fn no_answer(&self, error: &CallError) -> Exit {
         let problem = error.explain();
-        self.failed(&format!(
+        self.failure(&format!(
             "{problem}; start one, or name it with --manager URL"
         ))
     }
@@ -151,7 +151,7 @@ impl Operator {
             Ok(answer) => match decode(&answer) {
                 Ok(view) => Ok(Some(view)),
                 Err(error) => {
-                    Err(self.failed(&format!("answered something else than its league: {error}")))
+                    Err(self.failure(&format!("answered something else than its league: {error}")))
                 }
             },
             Err(CallError::JsonRpc(..)) => Ok(None),
@@ -162,7 +162,7 @@ impl Operator {
     fn print_status(&self) -> Result<(), Exit> {
         let Some(view) = self.view()? else {
             let status = get_health(&self.manager);
-            let status = status.map_err(|error| self.failed(&error.to_string()))?;
+            let status = status.map_err(|error| self.failure(&error.to_string()))?;
             let sentence = status_sentence(&status);
             self.print(&status.league_id, &sentence);
             return Ok(());
@@ -188,14 +188,14 @@ impl Operator {
                 let called = id.clone();
                 return Ok(NamedPlayer { id, called });
             };
-            let id = player_id(&view, name).map_err(|problem| self.failed(&problem))?;
+            let id = player_id(&view, name).map_err(|problem| self.failure(&problem))?;
             if let Some(player) = view.agents.iter().find(|agent| agent.id == id) {
                 let called = format!("{} ({id})", player.display_name);
                 return Ok(NamedPlayer { id, called });
             }
         }
 
-        Err(self.failed(&format!("no player here is called {name}")))
+        Err(self.failure(&format!("no player here is called {name}")))
     }
 
     fn start(&self) -> Result<(), Exit> {
@@ -205,7 +205,7 @@ impl Operator {
         let phase = format!("the league is {}", status.status);
         self.print(&status.league_id, &status.reason.unwrap_or(phase));
         if status.status == LeaguePhase::Waiting {
-            return Err(Exit::failed("the league has not started"));
+            return Err(Exit::failure("the league has not started"));
         }
 
         Ok(())
@@ -237,8 +237,8 @@ impl Operator {
         };
         match self.client.request(&self.manager, &message, &context) {
             Ok(Message::LeagueStatus(status)) => Ok(status),
-            Ok(Message::LeagueError(error)) => Err(self.failed(&problem(&error))),
-            Ok(other) => Err(self.failed(&format!("answered with {}", other.name()))),
+            Ok(Message::LeagueError(error)) => Err(self.failure(&problem(&error))),
+            Ok(other) => Err(self.failure(&format!("answered with {}", other.name()))),
             Err(error) => Err(self.no_answer(&error)),
         }
     }
@@ -360,7 +360,7 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
     let mut commands = USAGES
         .iter()
         .filter_map(|usage| usage.name.split(' ').nth(1));
-    if let Some(meant) = commands.find(|known| is_one_typo_apart(&word, known)) {
+    if let Some(meant) = commands.find(|known| is_similar(&word, known)) {
         print_line(&sanitize(&format!(
             "unknown command: {word}; did you mean {meant}?"
         )));

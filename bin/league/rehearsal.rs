@@ -96,9 +96,9 @@ pub fn follow(manager: &Arc<Manager>, rehearsals: &Arc<Rehearsals>, terminal: Te
                         PLAYS => format!("{id} {name} plays"),
                         problem => format!("{id} {name} would lose: it {problem}"),
                     };
-                    terminal.print_line(&text);
                     rehearsals.end(&id, verdict);
-                    manager.store.nudge(); // for the page
+                    manager.store.notify_all(); // for the page
+                    terminal.print_line(&text);
                 });
             }
         }
@@ -213,7 +213,7 @@ impl MatchIo for RehearsalIo<'_> {
         thread::sleep(delay);
     }
 
-    fn elapsed(&self) -> Duration {
+    fn time_elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 

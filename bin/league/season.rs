@@ -87,7 +87,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
             "; --all counts local leagues and practice too"
         };
         let folder = folder.display();
-        return Err(Exit::failed(format!(
+        return Err(Exit::failure(format!(
             "no league of {id} in {folder} was played to its end{hint}"
         )));
     }
@@ -184,7 +184,7 @@ fn print_states(folders: &BTreeSet<PathBuf>, league_id: &str) -> usize {
 fn check_complete(args: &Args, left_out: usize, all: usize) -> Result<(), Exit> {
     if left_out > 0 && args.has("--all") {
         let problem = format!("{left_out} of {all} groups are not over, or cannot be read");
-        return Err(Exit::failed(problem));
+        return Err(Exit::failure(problem));
     }
     Ok(())
 }

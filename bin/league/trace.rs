@@ -47,7 +47,7 @@ pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
         let (id, folder) = (truncate(&match_id, 60), folder.display());
         let hint = "--logs DIR (make trace: LOGS=DIR) says where the logs are";
         let problem = format!("no log in {folder} knows of a match {id}; {hint}");
-        return Err(Exit::failed(problem));
+        return Err(Exit::failure(problem));
     };
     print_line(&diagram);
     Ok(())

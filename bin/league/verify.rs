@@ -65,7 +65,7 @@ impl Checked {
         if self.differences.is_empty() {
             return Ok(());
         }
-        Err(Exit::failed(self.differences.join("\n")))
+        Err(Exit::failure(self.differences.join("\n")))
     }
 
     /// Describes in one line what agrees, or how much does not.

@@ -155,12 +155,13 @@ impl<'de> Deserializer<'de> for &mut Recorder {
     fn deserialize_enum<V: Visitor<'de>>(
         self,
         _name: &'static str,
-        words: &'static [&'static str],
+        variants: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, Error> {
-        let quoted: Vec<String> = words.iter().map(|word| format!("{word:?}")).collect();
-        self.schema = json!({"type": "string", "enum": words, "description": quoted.join(" or ")});
-        visitor.visit_enum(words[0].into_deserializer())
+        let quoted: Vec<String> = variants.iter().map(|word| format!("{word:?}")).collect();
+        self.schema =
+            json!({"type": "string", "enum": variants, "description": quoted.join(" or ")});
+        visitor.visit_enum(variants[0].into_deserializer())
     }
 
     serde::forward_to_deserialize_any! {

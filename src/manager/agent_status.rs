@@ -5,7 +5,7 @@
 use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::protocol::LeagueError;
-use crate::values::{MAX_SHOWN_CHARS, truncate};
+use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
 use std::time::Duration;
 
@@ -100,5 +100,5 @@ fn refusal(result: &Result<Value, CallError>) -> Option<String> {
     // A GAME_ERROR has the same fields.
     let reason = decode::<LeagueError>(answer).map(|error| error.explain());
     let text = format!("answered {name} {}", reason.unwrap_or_default());
-    Some(truncate(&text, MAX_SHOWN_CHARS))
+    Some(truncate(&text, MAX_QUOTED_CHARS))
 }

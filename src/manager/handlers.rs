@@ -6,7 +6,7 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, answer, too_soon};
+use super::registration::{Application, Rejection, answer, rate_limited};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
@@ -16,7 +16,7 @@ use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
     MatchResultReport, Message, ProtocolError,
 };
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
+use crate::values::{MAX_QUOTED_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::thread;
@@ -90,7 +90,7 @@ impl Agent for Manager {
     /// Shows a request for a method or a path that does not exist: its author may look here.
     fn on_not_found(&self, text: &str) {
         let hint = "players register with register_player at /mcp";
-        self.print_seldom(&format!("{text}, which does not exist; {hint}"));
+        self.print_rate_limited(&format!("{text}, which does not exist; {hint}"));
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
@@ -181,7 +181,7 @@ impl Manager {
 
         // An agent may be restarted on another port within the second after its registration.
         let mut decision = self.decide_registration(&application)?;
-        if decision == Err(too_soon()) {
+        if decision == Err(rate_limited()) {
             thread::sleep(CHANGE_INTERVAL);
             application.now = Timestamp::now();
             decision = self.decide_registration(&application)?;
@@ -189,7 +189,7 @@ impl Manager {
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
-            Ok(_) => self.store.nudge(),
+            Ok(_) => self.store.notify_all(),
             // The agent waits for the next league, and the operator knows why.
             Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
             Err(rejection)
@@ -216,15 +216,15 @@ impl Manager {
 
     /// Prints who was not accepted, and why.
     fn show_rejected(&self, meta: &Value, peer: IpAddr, reason: &str) {
-        let name = shown_text(&meta["display_name"]);
-        let endpoint = shown_text(&meta["contact_endpoint"]);
+        let name = quoted_text(&meta["display_name"]);
+        let endpoint = quoted_text(&meta["contact_endpoint"]);
         let peer = peer_text(peer);
         let text = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
-        self.print_seldom(&text);
+        self.print_rate_limited(&text);
     }
 
     /// Prints what an unknown agent has caused: at most one line a second. The log has all.
-    fn print_seldom(&self, text: &str) {
+    fn print_rate_limited(&self, text: &str) {
         if self.program.may_print() {
             self.terminal.print_line(&sanitize(text));
         }
@@ -261,6 +261,6 @@ impl Manager {
 }
 
 /// Returns a text of an agent as it can be printed.
-fn shown_text(value: &Value) -> String {
-    truncate(value.as_str().unwrap_or("unknown"), MAX_SHOWN_CHARS)
+fn quoted_text(value: &Value) -> String {
+    truncate(value.as_str().unwrap_or("unknown"), MAX_QUOTED_CHARS)
 }

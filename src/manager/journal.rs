@@ -80,7 +80,7 @@ impl Store {
             inner.journal.append(&event)?;
             inner.league.apply(&event);
             drop(inner);
-            self.nudge();
+            self.notify_all();
         }
         Ok(answer)
     }
@@ -103,7 +103,7 @@ impl Store {
     }
 
     /// Wakes all threads that wait, after a change that may not be in the journal.
-    pub fn nudge(&self) {
+    pub fn notify_all(&self) {
         self.inner.update(|inner| inner.version += 1);
     }
 

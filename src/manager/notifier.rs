@@ -184,7 +184,7 @@ impl Notifier {
         let is_last = message.is_some() && all.values().all(Recipient::is_idle);
         drop(all);
         if is_changed || is_last {
-            self.store.nudge();
+            self.store.notify_all();
         }
     }
 

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 /// Time without any event after which the league says which referees it waits for.
-const SILENCE_TIMEOUT: Duration = Duration::from_secs(2);
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A moment to come, for the clock and as text.
 pub struct Deadline {
@@ -91,8 +91,8 @@ impl ReportDeadlines {
 
     /// Returns the reports that the league waits for, if nothing has happened for a while.
     pub fn awaited_reports(&self, league: &League) -> Option<String> {
-        let silence = self.last_event?.elapsed();
-        if self.by_referee.is_empty() || silence < SILENCE_TIMEOUT {
+        let idle = self.last_event?.elapsed();
+        if self.by_referee.is_empty() || idle < IDLE_TIMEOUT {
             return None;
         }
 

@@ -177,16 +177,18 @@ impl League {
 
     /// Returns the statistics of a player as an answer.
     pub fn player_stats(&self, player: &Member) -> Value {
-        let mut against = BTreeMap::<&str, PlayerStats>::new();
+        let mut by_opponent = BTreeMap::<&str, PlayerStats>::new();
         for the_match in self.matches_of(&player.id) {
             if let Some(recorded) = &the_match.recorded {
-                let stats = against.entry(the_match.opponent(&player.id)).or_default();
+                let stats = by_opponent
+                    .entry(the_match.opponent(&player.id))
+                    .or_default();
                 stats.add(&player.id, &recorded.result);
             }
         }
 
         let mut opponents = JsonObject::new();
-        for (id, stats) in against {
+        for (id, stats) in by_opponent {
             opponents.insert(id.into(), json!(stats.record));
         }
 
@@ -215,7 +217,7 @@ impl League {
             AgentState::Shutdown
         } else if !self.started {
             AgentState::Registered
-        } else if self.stats(&member.id).suspended {
+        } else if self.stats(&member.id).is_suspended {
             AgentState::Suspended
         } else {
             AgentState::Active

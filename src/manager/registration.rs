@@ -25,7 +25,7 @@ use std::time::Duration;
 /// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
 const MAX_ENDPOINT_CHARS: usize = 200;
 /// Maximum time after which a restored player may register without its token.
-const READMISSION_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+const RETURN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// A registration.
 #[derive(Debug)]
@@ -72,7 +72,7 @@ impl League {
 
         match self.members.get(&member.id) {
             Some(before) if before == member => (None, decision),
-            Some(before) if application.now <= before.registered_at => (None, Err(too_soon())),
+            Some(before) if application.now <= before.registered_at => (None, Err(rate_limited())),
             _ => (Some(Event::Registered(member.clone())), decision),
         }
     }
@@ -80,17 +80,17 @@ impl League {
     fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
         let authenticated = self.authenticated_member(application);
-        let occupant = self.members.values().find(|m| is_at(m, application));
+        let at_endpoint = self.members.values().find(|m| is_at(m, application));
         self.check(
             application,
-            authenticated.or(occupant),
+            authenticated.or(at_endpoint),
             authenticated.is_some(),
         )?;
 
         // A member that proves that it is one, or was restored, may register at any time.
         let known = authenticated.or_else(|| self.restored_player(application));
         if let Some(member) = known {
-            if let Some(other) = occupant.filter(|other| other.id != member.id) {
+            if let Some(other) = at_endpoint.filter(|other| other.id != member.id) {
                 return Err(unreachable(kind, &taken(other)));
             }
 
@@ -103,11 +103,11 @@ impl League {
         // After the start only a referee may register, and only while no live one is left.
         let is_wanted = kind == AgentKind::Referee && application.referee_wanted;
         if self.started && !(is_wanted && self.open_round().is_some()) {
-            return Err(late(kind, occupant));
+            return Err(late(kind, at_endpoint));
         }
 
         // A member without a proof gets a new token, once a second at most.
-        if let Some(member) = occupant {
+        if let Some(member) = at_endpoint {
             if member.kind != kind || member.peer != application.request.peer {
                 return Err(unreachable(kind, &taken(member)));
             }
@@ -117,16 +117,16 @@ impl League {
             return Ok(self.new_member(&member.id, application));
         }
 
-        self.check_room(application)?;
+        self.check_capacity(application)?;
         Ok(self.new_member(&self.free_id(application), application))
     }
 
     /// Checks that there is room for one more. One machine must not take all places of a class.
-    fn check_room(&self, application: &Application) -> Result<(), Rejection> {
+    fn check_capacity(&self, application: &Application) -> Result<(), Rejection> {
         let peer = application.request.peer;
-        let neighbors = self.members.values().filter(|member| member.peer == peer);
+        let same_address = self.members.values().filter(|member| member.peer == peer);
         let max_per_address = application.max_per_address;
-        if !application.trusted && neighbors.count() >= max_per_address as usize {
+        if !application.trusted && same_address.count() >= max_per_address as usize {
             let hint = "the operator raises this with --members-per-address";
             let reason = format!("Maximum players reached: {max_per_address} from {peer}; {hint}");
             return Err(rejection(reason));
@@ -194,7 +194,7 @@ impl League {
         let Request { envelope, peer } = application.request;
         self.members.values().find(|member| {
             let restored_at = self.restored.get(&member.id);
-            restored_at.is_some_and(|at| application.now <= at.plus(READMISSION_TIMEOUT))
+            restored_at.is_some_and(|at| application.now <= at.plus(RETURN_TIMEOUT))
                 && (envelope.sender == member.signature() || is_at(member, application))
                 && (*peer == member.peer || peer.is_loopback())
                 && application.unreachable.contains(&member.id)
@@ -210,8 +210,8 @@ impl League {
             meta.registration_key = member.meta.registration_key.clone();
         }
 
-        let half = self.config.token_lifetime() / 2;
-        if member.meta == meta && member.expires >= application.now.plus(half) {
+        let minimum = self.config.token_lifetime() / 2;
+        if member.meta == meta && member.expires >= application.now.plus(minimum) {
             return member.clone();
         }
         Member {
@@ -381,7 +381,7 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
 /// Checks that the manager can call an agent at its endpoint.
 fn check_endpoint(application: &Application) -> Result<(), Rejection> {
     let (endpoint, peer) = (&application.meta.contact_endpoint, application.request.peer);
-    let shown = truncate(endpoint, 60);
+    let quoted = truncate(endpoint, 60);
 
     let problem = match Endpoint::parse(endpoint) {
         _ if endpoint.chars().count() > MAX_ENDPOINT_CHARS => {
@@ -393,15 +393,15 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
                 && (parsed.is_loopback() || !application.trusted && parsed.address().is_some()) =>
         {
             let peer = peer_text(peer);
-            format!("{shown} is an address, but the request came from {peer}; give a host name")
+            format!("{quoted} is an address, but the request came from {peer}; give a host name")
         }
         Ok(parsed) if parsed.is_loopback() && !peer.is_loopback() => {
             let own = format!("http://{peer}:{}/mcp", parsed.port);
             let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
-            format!("{shown} means this very machine, but the request came from {peer}; {hint}")
+            format!("{quoted} means this very machine, but the request came from {peer}; {hint}")
         }
         Ok(parsed) if !application.trusted && parsed.address().is_some_and(|own| own != peer) => {
-            format!("{shown} must be at {peer}, from which the request came")
+            format!("{quoted} must be at {peer}, from which the request came")
         }
         Ok(_) => return Ok(()),
     };
@@ -426,7 +426,7 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
 
 /// Rejects a change of a member within a second after the one before: every change is written to the
 /// journal and announced to all agents.
-pub fn too_soon() -> Rejection {
+pub fn rate_limited() -> Rejection {
     rejection("Registered again too soon: a member changes its description once a second at most")
 }
 
@@ -444,14 +444,14 @@ fn taken(member: &Member) -> String {
 }
 
 /// Rejects an agent that comes after the start.
-fn late(kind: AgentKind, occupant: Option<&Member>) -> Rejection {
+fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
     let mut reason = match kind {
         AgentKind::Referee => "League already started".to_string(),
         _ => "Registration closed - league already started".to_string(),
     };
 
-    if let Some(occupant) = occupant {
-        reason += &format!(": {}", taken(occupant));
+    if let Some(member) = at_endpoint {
+        reason += &format!(": {}", taken(member));
     }
     let code = Some(ErrorCode::LateRegistration);
     Rejection { reason, code }

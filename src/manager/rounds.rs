@@ -109,7 +109,7 @@ impl<'a> RoundLoop<'a> {
         // Say what the league waits for, if that has changed.
         let before = mem::replace(&mut *lock(&self.manager.waiting), waiting.clone());
         if waiting != before {
-            store.nudge();
+            store.notify_all();
         }
         if waiting.reason != before.reason
             && let Some(reason) = waiting.reason
@@ -135,7 +135,7 @@ impl<'a> RoundLoop<'a> {
         }
 
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || self.obstacle(league).is_some() {
+        if walkover.is_some() || self.waiting_reason(league).is_some() {
             return walkover;
         }
 
@@ -152,7 +152,7 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns the reason if no match may begin at present.
-    fn obstacle(&self, league: &League) -> Option<&'static str> {
+    fn waiting_reason(&self, league: &League) -> Option<&'static str> {
         if league.paused {
             Some(PAUSED)
         } else if self.manager.notifier.available_referees(league).is_empty() {
@@ -181,7 +181,7 @@ impl<'a> RoundLoop<'a> {
         let may_publish_to_referees = self.cursor.referee_announcement
             == league.announcement_version
             || self.starts_at.as_ref().is_some_and(Deadline::has_passed)
-                && self.obstacle(league).is_none()
+                && self.waiting_reason(league).is_none()
                 && self.have_players_received(league);
 
         let mut members = Vec::new();
@@ -208,14 +208,14 @@ impl<'a> RoundLoop<'a> {
             && players.all(|player| self.manager.notifier.has_received(&player.id))
     }
 
-    /// Returns what the open round waits for: an obstacle, the lead time, or reports of referees.
+    /// Returns what the open round waits for: agents, the lead time, or reports of referees.
     fn waiting(&self, league: &League) -> Waiting {
         let mut waiting = Waiting::default();
         if league.open_round().is_none() {
             return waiting;
         }
 
-        if let Some(reason) = self.obstacle(league) {
+        if let Some(reason) = self.waiting_reason(league) {
             waiting.reason = Some(reason.into());
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()

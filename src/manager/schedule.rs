@@ -124,8 +124,8 @@ pub fn round_robin(players: &[String], cycles: u32) -> Vec<Vec<[String; 2]>> {
                     continue; // The seat of the last player is empty.
                 }
 
-                let is_swapped = (cycle % 2 == 1) != (distance == 0 && round % 2 == 1);
-                let (a, b) = if is_swapped {
+                let is_reversed = (cycle % 2 == 1) != (distance == 0 && round % 2 == 1);
+                let (a, b) = if is_reversed {
                     (right, left)
                 } else {
                     (left, right)

@@ -32,7 +32,7 @@ pub struct PlayerStats {
     pub technical_losses: u32,
     pub choices: ChoiceCounts,
     /// True if the player lost its last match technically.
-    pub suspended: bool,
+    pub is_suspended: bool,
 }
 
 impl PlayerStats {
@@ -46,8 +46,8 @@ impl PlayerStats {
         let has_won = result.winner.as_deref() == Some(player_id);
         let ending = ending(result);
         self.points += result.score.get(player_id).unwrap_or(&0);
-        self.suspended = ending == ResultStatus::TechnicalLoss && !has_won;
-        self.technical_losses += u32::from(self.suspended);
+        self.is_suspended = ending == ResultStatus::TechnicalLoss && !has_won;
+        self.technical_losses += u32::from(self.is_suspended);
 
         if has_won {
             self.record.wins += 1;
@@ -79,22 +79,22 @@ pub fn rank_groups(
     let mut groups = split(rows, |row| row.points);
 
     for tiebreaker in tiebreakers {
-        let mut smaller_groups = Vec::new();
+        let mut new_groups = Vec::new();
         for group in groups {
-            let among = points_among(&group, scores);
-            smaller_groups.extend(split(group, |row| match tiebreaker {
+            let points = points_in_group(&group, scores);
+            new_groups.extend(split(group, |row| match tiebreaker {
                 TieBreak::Wins => row.wins as i32,
                 TieBreak::Draws => -(row.draws as i32),
-                TieBreak::HeadToHead => among[&row.player_id],
+                TieBreak::HeadToHead => points[&row.player_id],
             }));
         }
-        groups = smaller_groups;
+        groups = new_groups;
     }
     groups
 }
 
 /// Returns the points of each player of a group in the matches among themselves.
-fn points_among(group: &[Standing], scores: &[&Score]) -> BTreeMap<String, i32> {
+fn points_in_group(group: &[Standing], scores: &[&Score]) -> BTreeMap<String, i32> {
     let mut points = BTreeMap::new();
     for row in group {
         points.insert(row.player_id.clone(), 0);

@@ -7,7 +7,7 @@
 //! configuration says how often and when (`program/config.rs`).
 
 use crate::protocol::{ErrorCode, ProtocolError};
-use crate::values::{MAX_SHOWN_CHARS, format_seconds, redact_and_truncate, truncate};
+use crate::values::{MAX_QUOTED_CHARS, format_seconds, redact_and_truncate, truncate};
 use std::time::Duration;
 
 /// The reason why a call has no good answer.
@@ -105,7 +105,7 @@ impl CallError {
             CallError::Truncated(reason) => {
                 format!("gave no whole answer{to} ({reason}){attempts}")
             }
-            CallError::InvalidReply(refusal, _) if !refusal.is_unrelated_reply() => {
+            CallError::InvalidReply(refusal, _) if !refusal.is_unexpected_reply() => {
                 let call = with_prefix(" ", tool);
                 format!("answered{call} wrongly{attempts}: {}", refusal.detail())
             }
@@ -124,7 +124,7 @@ impl CallError {
                 format!("was not called, by a fault of our own machine: {reason}")
             }
         };
-        truncate(&text, 3 * MAX_SHOWN_CHARS)
+        truncate(&text, 3 * MAX_QUOTED_CHARS)
     }
 
     /// Returns the answer that came, as it can stand in a sentence, and what is wrong in it.

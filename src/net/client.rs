@@ -161,7 +161,7 @@ impl Client {
 
         // Fill in what is known: who answers, and in which conversation.
         let mut reply = received.clone();
-        let supplied = protocol::fill_defaults(&mut reply, |_, field| match field {
+        let defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
             "sender" => Some(to.sender()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
@@ -172,7 +172,7 @@ impl Client {
         self.log
             .message("reply_received", &reply, fields, Content::Full(&reply));
         let parsed = parsed?;
-        self.log.warnings(&to.id, &supplied, &parsed);
+        self.log.warnings(&to.id, &defaults, &parsed);
         if parsed.envelope.conversation_id != context.conversation_id {
             let text = format!("{} answered in another conversation", to.id);
             self.log.event(Level::Warning, "foreign_conversation", text);
@@ -434,9 +434,9 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     }
 }
 
-fn retain_fields(packet: &mut Value, is_kept: impl Fn(&str) -> bool) {
+fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {
     if let Some(fields) = packet.as_object_mut() {
-        fields.retain(|key, _| is_kept(key));
+        fields.retain(|key, _| is_retained(key));
     }
 }
 

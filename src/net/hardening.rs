@@ -4,7 +4,7 @@
 //! - Its accept thread ends when a descriptor is missing, or panics: it is started again
 //!   (`RequestQueue::next`).
 //! - A request that is dropped allocates as many bytes as its client claims to send: unread bodies
-//!   are read past first (`skip_body`), and enormous ones are never dropped (`refuse_large_claim`).
+//!   are read past first (`skip_body`), and enormous ones are never dropped (`reject_large_body`).
 //! - Header lines have no limit, and some connections are never closed: the process is restarted
 //!   when it holds too much memory or too many descriptors (`watch`). No other mechanism frees what
 //!   an attacker has taken. The journal, the credentials and the outbox are on the disk, so nothing
@@ -26,7 +26,7 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to start the library's server.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Requests that claim a longer body are not answered, in bytes.
-const MAX_CLAIM: usize = 256 << 20;
+const MAX_SKIPPED_BODY: usize = 256 << 20;
 /// Maximum memory of a process, in KB, on a machine that has twice as much.
 const MAX_MEMORY: u64 = 1 << 20;
 /// Interval between two checks.
@@ -37,7 +37,7 @@ const MIN_UPTIME: Duration = Duration::from_secs(3);
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
-static OVERSIZED_BODY: Mutex<()> = Mutex::new(());
+static LARGE_BODY: Mutex<()> = Mutex::new(());
 
 /// The requests that come to a port.
 pub struct RequestQueue {
@@ -69,7 +69,7 @@ impl RequestQueue {
             match server.recv_timeout(READ_TIMEOUT) {
                 Ok(Some(request)) => return request,
                 Ok(None) => {} // another worker may have replaced it
-                Err(_) => self.discard(&server),
+                Err(_) => self.remove(&server),
             }
         }
     }
@@ -84,7 +84,7 @@ impl RequestQueue {
     }
 
     /// Discards a server that has ended, unless another worker has done so.
-    fn discard(&self, ended: &Arc<Server>) {
+    fn remove(&self, ended: &Arc<Server>) {
         let mut server = lock(&self.server);
         if let Some(ended) = server.take_if(|current| Arc::ptr_eq(current, ended)) {
             // Dropping it connects to our own port, which may block if the backlog is full.
@@ -102,8 +102,8 @@ fn start_server(listener: &TcpListener) -> Option<Server> {
 
 /// Returns the request, unless it claims a body that no machine can hold: dropping it would allocate
 /// that, so its memory is given up.
-pub fn refuse_large_claim(request: Request) -> Option<Request> {
-    if request.body_length().unwrap_or_default() > MAX_CLAIM {
+pub fn reject_large_body(request: Request) -> Option<Request> {
+    if request.body_length().unwrap_or_default() > MAX_SKIPPED_BODY {
         mem::forget(request);
         return None;
     }
@@ -113,9 +113,9 @@ pub fn refuse_large_claim(request: Request) -> Option<Request> {
 /// Reads past the rest of a body: the library would allocate what is claimed to be left. Returns a
 /// lock that must be held until the request is dropped, in case that its client has given up.
 pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'static, ()>> {
-    let claimed = request.body_length().unwrap_or_default();
-    let one_at_a_time = (claimed > max_body).then(|| lock(&OVERSIZED_BODY));
-    let mut rest = request.as_reader().take(claimed as u64);
+    let content_length = request.body_length().unwrap_or_default();
+    let one_at_a_time = (content_length > max_body).then(|| lock(&LARGE_BODY));
+    let mut rest = request.as_reader().take(content_length as u64);
     let _ = io::copy(&mut rest, &mut io::sink());
     one_at_a_time
 }

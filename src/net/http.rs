@@ -3,7 +3,7 @@
 //! connections starve each other in the library's thread pool. What works around the library's other
 //! limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its meaning.
 
-use super::hardening::{RequestQueue, refuse_large_claim, skip_body};
+use super::hardening::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -102,7 +102,7 @@ pub struct HttpServer {
     /// Number of workers that wait for a request.
     waiting: AtomicUsize,
     /// Number of requests that are being answered.
-    in_flight: Shared<usize>,
+    active: Shared<usize>,
 }
 
 /// Listens; the error is one line that says what to do.
@@ -128,7 +128,7 @@ pub fn serve(
         handler,
         max_body,
         waiting: AtomicUsize::new(0),
-        in_flight: Shared::default(),
+        active: Shared::default(),
     });
     if !server.start_worker() {
         return Err(io::Error::other("no thread is left"));
@@ -158,9 +158,9 @@ impl HttpServer {
                 self.start_worker();
             }
 
-            *self.in_flight.lock() += 1;
+            *self.active.lock() += 1;
             self.answer(request);
-            self.in_flight.update(|count| *count -= 1);
+            self.active.update(|count| *count -= 1);
             if self.waiting.load(SeqCst) >= MAX_WAITING {
                 return;
             }
@@ -170,12 +170,12 @@ impl HttpServer {
 
     /// Waits until no request is being answered, or the timeout is over.
     pub fn drain(&self, timeout: Duration) {
-        drop(self.in_flight.wait_until(timeout, |count| *count == 0));
+        drop(self.active.wait_until(timeout, |count| *count == 0));
     }
 
     /// Answers a request.
     fn answer(&self, request: tiny_http::Request) {
-        let Some(mut request) = refuse_large_claim(request) else {
+        let Some(mut request) = reject_large_body(request) else {
             return;
         };
         let response = match self.read(&mut request) {
@@ -194,8 +194,8 @@ impl HttpServer {
         &self,
         request: &'a mut tiny_http::Request,
     ) -> Result<HttpRequest<'a>, &'static str> {
-        let claimed = request.body_length();
-        if claimed.is_some_and(|claimed| claimed > self.max_body) {
+        let content_length = request.body_length();
+        if content_length.is_some_and(|length| length > self.max_body) {
             return Err("413 Content Too Large");
         }
 
@@ -205,7 +205,7 @@ impl HttpServer {
         if body.len() > self.max_body {
             return Err("413 Content Too Large");
         }
-        if !is_read || claimed.is_some_and(|claimed| claimed != body.len()) {
+        if !is_read || content_length.is_some_and(|length| length != body.len()) {
             return Err("400 Bad Request"); // cut off, or broken chunks
         }
 

@@ -7,7 +7,7 @@
 
 use super::sync::lock;
 use crate::protocol::IncomingMessage;
-use crate::values::{MAX_SHOWN_CHARS, Timestamp, redact_tokens, truncate};
+use crate::values::{MAX_QUOTED_CHARS, Timestamp, redact_tokens, truncate};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fmt;
@@ -61,7 +61,7 @@ pub struct Log {
     root: PathBuf,
     target: Mutex<Target>,
     /// The last failure of our own machine.
-    last_fault: Mutex<String>,
+    last_error: Mutex<String>,
     unknown: Mutex<UnknownLines>,
 }
 
@@ -88,7 +88,7 @@ impl Log {
                 pending: Vec::new(),
                 file: None,
             }),
-            last_fault: Mutex::default(),
+            last_error: Mutex::default(),
             unknown: Mutex::new(UnknownLines {
                 since: Instant::now(),
                 count: 0,
@@ -162,23 +162,23 @@ impl Log {
 
     /// Logs a failure of our own machine, for instance a full disk. Returns false if it is the last
     /// one again, which the terminal shows already.
-    pub fn fault(&self, text: &str) -> bool {
+    pub fn error(&self, text: &str) -> bool {
         self.system_event(Level::Error, "fault", text);
-        mem::replace(&mut *lock(&self.last_fault), text.into()) != text
+        mem::replace(&mut *lock(&self.last_error), text.into()) != text
     }
 
     /// Writes warnings about a message: fields that were filled in, optional fields that were
     /// ignored, and a clock that is wrong.
-    pub fn warnings(&self, from: &str, supplied: &[&str], parsed: &IncomingMessage) {
-        if !supplied.is_empty() {
+    pub fn warnings(&self, from: &str, defaults: &[&str], parsed: &IncomingMessage) {
+        if !defaults.is_empty() {
             let text = format!(
                 "{from} left out {}: what is known was taken",
-                supplied.join(", ")
+                defaults.join(", ")
             );
             self.event(Level::Warning, "fields_supplied", text);
         }
-        for fault in &parsed.ignored {
-            self.event(Level::Warning, "field_ignored", format!("{from}: {fault}"));
+        for error in &parsed.ignored {
+            self.event(Level::Warning, "field_ignored", format!("{from}: {error}"));
         }
         let skew = parsed.envelope.timestamp.abs_diff(Timestamp::now());
         if skew > MAX_SKEW {
@@ -220,7 +220,7 @@ impl Target {
 pub fn text_field(packet: &Value, key: &str) -> Option<String> {
     packet[key]
         .as_str()
-        .map(|text| truncate(text, MAX_SHOWN_CHARS))
+        .map(|text| truncate(text, MAX_QUOTED_CHARS))
 }
 
 fn append_to(path: &Path) -> io::Result<File> {
@@ -293,11 +293,11 @@ impl Serialize for Redacted<'_> {
         match self.value {
             Value::String(text) => {
                 let is_secret = self.key.ends_with("token") || self.key == "registration_key";
-                let shown = redact_tokens(text);
-                if is_secret && !text.is_empty() && shown == *text {
+                let redacted = redact_tokens(text);
+                if is_secret && !text.is_empty() && redacted == *text {
                     return serializer.serialize_str("***");
                 }
-                serializer.serialize_str(&shown)
+                serializer.serialize_str(&redacted)
             }
             Value::Array(items) => {
                 let items = items.iter().map(|value| Redacted { key: "", value });

@@ -197,7 +197,7 @@ fn tool_result(
     call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
 ) -> Result<Value, HandlerError> {
     let ToolCall { name, arguments } = decode::<ToolCall>(params)
-        .map_err(|fault| HandlerError::json_rpc(-32602, format!("Invalid params: {fault}")))?;
+        .map_err(|error| HandlerError::json_rpc(-32602, format!("Invalid params: {error}")))?;
     let is_message = MessageSpec::accepted_by(agent.kind()).any(|entry| entry.method == name);
     if !is_message && agent.toolbox().find(&name).is_none() {
         let message = format!("Unknown tool: {}", truncate(&name, 60));

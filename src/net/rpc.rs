@@ -15,7 +15,7 @@ use crate::protocol::{
     self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueError, LeagueRegisterRequest,
     Message, MessageSpec, ProtocolError, RefereeRegisterRequest,
 };
-use crate::values::{MAX_SHOWN_CHARS, peer_text, truncate};
+use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -72,7 +72,7 @@ impl RpcServer {
     /// Logs a request for a path or a method that does not exist.
     fn log_not_found(&self, name: &str, peer: IpAddr) {
         if self.client.log.may_log_unknown() {
-            let name = truncate(name, MAX_SHOWN_CHARS);
+            let name = truncate(name, MAX_QUOTED_CHARS);
             let text = format!("{} asked for {name}", peer_text(peer));
             self.client.log.event(Level::Warning, "not_found", &text);
             self.agent.on_not_found(&text);
@@ -215,13 +215,13 @@ impl RpcServer {
 
         // Fill in what a registration or a tool call may leave out.
         let message_type = entry.message_type;
-        let mut supplied = Vec::new();
+        let mut defaults = Vec::new();
         if is_tool_call || registration_sender(message_type).is_some() {
-            supplied = protocol::fill_defaults(&mut params, |packet, field| {
+            defaults = protocol::fill_defaults(&mut params, |packet, field| {
                 self.default_value(message_type, packet, field, is_tool_call)
             });
         }
-        self.call_message(&params, peer, &supplied)
+        self.call_message(&params, peer, &defaults)
     }
 
     fn call_tool(
@@ -249,7 +249,7 @@ impl RpcServer {
         &self,
         params: &Value,
         peer: IpAddr,
-        supplied: &[&str],
+        defaults: &[&str],
     ) -> Result<Value, HandlerError> {
         let parsed = protocol::parse(params);
         let sender = text_field(params, "sender").unwrap_or_else(|| peer.to_string());
@@ -267,7 +267,7 @@ impl RpcServer {
 
         let result = catch_panic(|| {
             let parsed = parsed?;
-            self.client.log.warnings(&sender, supplied, &parsed);
+            self.client.log.warnings(&sender, defaults, &parsed);
             self.check_league(&parsed)?;
             let envelope = parsed.envelope;
             self.agent
@@ -298,9 +298,9 @@ impl RpcServer {
                 Some(owner.unwrap_or("launcher".into()))
             }
             "conversation_id" => {
-                let topic = packet["match_id"].as_str().unwrap_or(message_type);
-                let topic = truncate(&topic.to_ascii_lowercase(), 60);
-                Some(format!("conv-supplied-{topic}"))
+                let subject = packet["match_id"].as_str().unwrap_or(message_type);
+                let subject = truncate(&subject.to_ascii_lowercase(), 60);
+                Some(format!("conv-supplied-{subject}"))
             }
             "message_type" if is_tool_call => Some(message_type.into()),
             "league_id" if is_tool_call => self.client.league_id(),
@@ -340,7 +340,7 @@ impl RpcServer {
         let refusal = match &error {
             HandlerError::Refused(refusal) => refusal,
             HandlerError::Internal(reason) => {
-                if self.client.log.fault(reason) {
+                if self.client.log.error(reason) {
                     (self.print_error)(reason);
                 }
                 return Err(error);

@@ -65,8 +65,8 @@ impl<T> Shared<T> {
             if let Some(taken) = take(&mut value) {
                 return taken;
             }
-            let woken = self.changed.wait(value);
-            value = woken.unwrap_or_else(PoisonError::into_inner);
+            let guard = self.changed.wait(value);
+            value = guard.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

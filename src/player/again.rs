@@ -17,7 +17,7 @@ pub fn run(args: &Args, match_id: &str, options: &Options) -> Result<(), Exit> {
     let (past, earlier) = find_match(args, player_id, &match_id.to_uppercase())?;
     let Some(game) = games::find(&past.game_type) else {
         let problem = format!("the game {:?} is unknown", past.game_type);
-        return Err(Exit::failed(problem));
+        return Err(Exit::failure(problem));
     };
     let (seat, moves) = seat_and_moves(player_id, &past)?;
 
@@ -75,7 +75,7 @@ fn find_match(
 
     let hint = "--player-id and --data name others, --data data/practice those of a practice";
     let problem = format!("{} has no match {match_id}; {hint}", path.display());
-    Err(Exit::failed(problem))
+    Err(Exit::failure(problem))
 }
 
 /// Returns the player's seat and all moves of a match. The player that moved first has seat 0.
@@ -89,7 +89,7 @@ fn seat_and_moves(player_id: &str, past: &PastMatch) -> Result<(usize, Vec<Move>
 
     let moves = games::moves_by_seat(&players, &past.result.choices, &past.result.moves);
     let seat = usize::from(players[0] != player_id);
-    Ok((seat, moves.map_err(Exit::failed)?))
+    Ok((seat, moves.map_err(Exit::failure)?))
 }
 
 /// Prints a choice, and the move that was played in the match.

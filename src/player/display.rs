@@ -3,7 +3,7 @@
 
 use crate::program::terminal::{MAX_NAME, plural, sanitize};
 use crate::protocol::{GameError, GameResult, LeagueCompleted};
-use crate::values::{MAX_SHOWN_CHARS, truncate};
+use crate::values::{MAX_QUOTED_CHARS, truncate};
 use std::collections::BTreeMap;
 
 /// Returns a line about a match.
@@ -20,26 +20,26 @@ pub fn result(
     names: &BTreeMap<String, String>,
 ) -> String {
     let choice = |id: &str| result.choices.get(id).copied().flatten();
-    let (Some(own), Some(theirs)) = (choice(own_id), choice(opponent_id)) else {
+    let (Some(own_choice), Some(opponent_choice)) = (choice(own_id), choice(opponent_id)) else {
         return result.reason.clone().unwrap_or("is over".into());
     };
     let Some(number) = result.drawn_number else {
         return result.reason.clone().unwrap_or("is over".into());
     };
 
-    let verb = match result.winner_player_id.as_deref() {
+    let outcome = match result.winner_player_id.as_deref() {
         None => "drew with",
         Some(winner) if winner == own_id => "beat",
         Some(_) => "lost to",
     };
     let name = names.get(opponent_id).map_or(opponent_id, String::as_str);
     let name = truncate(name, MAX_NAME);
-    format!("you ({own}) {verb} {name} ({theirs}), the number was {number}")
+    format!("you ({own_choice}) {outcome} {name} ({opponent_choice}), the number was {number}")
 }
 
 /// Describes a GAME_ERROR: what was wrong, what is expected, and the consequence.
 pub fn game_error(error: &GameError) -> String {
-    let mut text = truncate(&error.explain(), MAX_SHOWN_CHARS);
+    let mut text = truncate(&error.explain(), MAX_QUOTED_CHARS);
     if let Some(retry) = &error.retry_info {
         text += &format!("; attempt {} of {}", retry.retry_count, retry.max_retries);
     }
@@ -50,7 +50,7 @@ pub fn game_error(error: &GameError) -> String {
     }
 
     if let Some(consequence) = &error.consequence {
-        text += &format!("; {}", truncate(consequence, MAX_SHOWN_CHARS));
+        text += &format!("; {}", truncate(consequence, MAX_QUOTED_CHARS));
     }
     about_match(&error.match_id, &text)
 }

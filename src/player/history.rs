@@ -60,8 +60,8 @@ impl History {
     /// Adds a match that is over, or replaces its earlier result. Returns false if it was known.
     pub fn add(&mut self, new: PastMatch) -> bool {
         let matches = Arc::make_mut(&mut self.file.matches);
-        let mut newest_first = matches.iter_mut().rev();
-        let known = newest_first.find(|past| past.match_id == new.match_id);
+        let mut latest_first = matches.iter_mut().rev();
+        let known = latest_first.find(|past| past.match_id == new.match_id);
 
         match known {
             Some(past) if *past == new => return false,

@@ -2,7 +2,7 @@
 //! the files.
 
 use super::terminal::{print_error, print_line};
-use crate::json::is_one_typo_apart;
+use crate::json::is_similar;
 use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::iter::Peekable;
@@ -69,7 +69,7 @@ pub struct Exit {
 
 impl Exit {
     /// Returns the exit of a program that failed in its work.
-    pub fn failed(message: impl Into<String>) -> Exit {
+    pub fn failure(message: impl Into<String>) -> Exit {
         let message = message.into();
         Exit { code: 1, message }
     }
@@ -83,7 +83,7 @@ impl Exit {
 
 impl From<std::io::Error> for Exit {
     fn from(error: std::io::Error) -> Exit {
-        Exit::failed(error.to_string())
+        Exit::failure(error.to_string())
     }
 }
 
@@ -219,11 +219,11 @@ impl Usage {
         }
 
         let options = self.options();
-        let meant = options
+        let similar = options
             .iter()
-            .find(|option| is_one_typo_apart(argument, option.name));
-        let hint = match meant {
-            Some(meant) => format!("did you mean {}?", meant.name),
+            .find(|option| is_similar(argument, option.name));
+        let hint = match similar {
+            Some(similar) => format!("did you mean {}?", similar.name),
             None => format!("{name} --help lists all"),
         };
         Exit::usage(format!("unknown argument {argument:?}; {hint}"))

@@ -488,8 +488,8 @@ fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result
     ];
     let [win, draw, loss, technical_loss] = points;
 
-    let is_falling = win > draw && draw > loss && loss >= technical_loss;
-    let is_legal = is_falling && win <= 1000 && technical_loss >= -1000;
+    let is_descending = win > draw && draw > loss && loss >= technical_loss;
+    let is_legal = is_descending && win <= 1000 && technical_loss >= -1000;
     let expected = "win > draw > loss >= technical loss, each within 1000";
     check("scoring", is_legal, json!(points), expected)?;
 

@@ -50,7 +50,7 @@ pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
 
 fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
     let data = data.display();
-    Exit::failed(format!(
+    Exit::failure(format!(
         "{id} in {data} is in use: {reason}; end it, or name another folder with --data DIR"
     ))
 }
@@ -75,11 +75,11 @@ impl Credentials {
         earlier.retain(|saved| self.may_continue(saved));
         earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
 
-        let best = earlier.pop();
-        if let Some(saved) = &best {
-            saved.check_replaceable(self, data)?;
+        let latest = earlier.pop();
+        if let Some(saved) = &latest {
+            saved.check_may_replace(self, data)?;
         }
-        Ok(best)
+        Ok(latest)
     }
 
     /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
@@ -89,18 +89,18 @@ impl Credentials {
             || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
 
         let is_same_manager = Endpoint::is_same_address(&saved.manager, &self.manager);
-        is_same_agent && (is_same_manager || saved.is_under_way())
+        is_same_agent && (is_same_manager || saved.is_active())
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    fn is_under_way(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 
     /// Refuses to replace the credentials of an unfinished league of another manager. (The id of the
     /// league is no help: new credentials have that of our own files.)
-    pub fn check_replaceable(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
-        if !self.is_under_way() || Endpoint::is_same_address(&self.manager, &newer.manager) {
+    pub fn check_may_replace(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
+        if !self.is_active() || Endpoint::is_same_address(&self.manager, &newer.manager) {
             return Ok(());
         }
 

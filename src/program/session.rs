@@ -127,10 +127,10 @@ impl Session {
     /// else by the port.
     fn new_credentials(&self) -> Credentials {
         let program = &self.program;
-        let unnamed = format!("new-{}", program.port);
+        let default_id = format!("new-{}", program.port);
 
         Credentials {
-            agent_id: program.requested_id.clone().unwrap_or(unnamed),
+            agent_id: program.requested_id.clone().unwrap_or(default_id),
             registration_key: secret(32),
             league_id: program.league_id().into(),
             manager: program.config.manager().into(),
@@ -169,7 +169,7 @@ impl Session {
         let id = &new.agent_id;
         self.lock_id(id)?;
         if let Some(saved) = Credentials::load(data, id) {
-            saved.check_replaceable(&new, data)?;
+            saved.check_may_replace(&new, data)?;
         }
 
         // From now on it signs and logs with its id.
@@ -224,7 +224,7 @@ impl Session {
                     format!("{state}; waiting for the next league (Ctrl-C ends)")
                 }
                 Err(error) if is_final(&error) => {
-                    return Err(Exit::failed(format!("{manager} {}", error.explain())));
+                    return Err(Exit::failure(format!("{manager} {}", error.explain())));
                 }
                 Err(error) => format!("waiting for {manager}: it {}", error.explain()),
             };
@@ -243,7 +243,7 @@ impl Session {
         let is_late = response.error_code.as_deref() == Some(ErrorCode::LateRegistration.as_str());
         let may_wait = is_late || reason.starts_with(REMOVED);
         if !may_wait || !self.program.args.has("--stay") {
-            return Err(Exit::failed(format!("rejected: {reason}")));
+            return Err(Exit::failure(format!("rejected: {reason}")));
         }
 
         Ok(if self.state.lock().end.is_some() {
@@ -410,8 +410,8 @@ fn registration_response(reply: Message) -> Result<LeagueRegisterResponse, Exit>
             error_code: response.error_code,
             proves_itself: response.proves_itself,
         }),
-        Message::LeagueError(error) => Err(Exit::failed(format!("refused: {}", error.explain()))),
-        other => Err(Exit::failed(format!("answered with {}", other.name()))),
+        Message::LeagueError(error) => Err(Exit::failure(format!("refused: {}", error.explain()))),
+        other => Err(Exit::failure(format!("answered with {}", other.name()))),
     }
 }
 
@@ -422,7 +422,7 @@ fn new_credentials(
 ) -> Result<Credentials, Exit> {
     let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
         let problem = "the league manager accepts us, but without an id of letters and digits";
-        return Err(Exit::failed(problem));
+        return Err(Exit::failure(problem));
     };
 
     Ok(Credentials {

@@ -1,7 +1,7 @@
 //! Output on the user's terminal.
 
 use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
-use crate::values::{MAX_SHOWN_CHARS, peer_text, redact_tokens, truncate};
+use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::io::{Write, stderr, stdout};
 use std::net::IpAddr;
@@ -21,10 +21,10 @@ const ENVELOPE: [&str; 6] = [
 /// Returns a text of another program as it can be shown: without tokens, and without characters that
 /// move the cursor or turn the text around.
 pub fn sanitize(text: &str) -> String {
-    redact_tokens(text).replace(is_harmful, "\u{fffd}")
+    redact_tokens(text).replace(is_unsafe, "\u{fffd}")
 }
 
-fn is_harmful(c: char) -> bool {
+fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{61c}' | '\u{feff}')
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
@@ -74,25 +74,25 @@ pub fn describe_refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -
     if packet["match_id"].is_string() {
         text += &format!(" of {}", field("match_id", ""));
     }
-    let reason = truncate(&refusal.to_string(), MAX_SHOWN_CHARS);
+    let reason = truncate(&refusal.to_string(), MAX_QUOTED_CHARS);
     text += &format!(
         " from {} at {}: {reason}",
         field("sender", "an unknown agent"),
         peer_text(peer)
     );
 
-    let is_faulty = matches!(
+    let has_invalid_field = matches!(
         refusal.code,
         ErrorCode::MissingField | ErrorCode::InvalidTimestamp
     );
-    if is_faulty
+    if has_invalid_field
         && [GameOver::NAME, GameError::NAME, LeagueError::NAME].contains(&&*message_type)
         && let Some(fields) = packet.as_object()
     {
         let mut body = fields.clone();
         body.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
         let body = Value::Object(body).to_string();
-        text += &format!("; it says {}", truncate(&body, 4 * MAX_SHOWN_CHARS));
+        text += &format!("; it says {}", truncate(&body, 4 * MAX_QUOTED_CHARS));
     }
     sanitize(&text)
 }

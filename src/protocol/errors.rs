@@ -115,7 +115,7 @@ impl ProtocolError {
     }
 
     /// Returns true if a reply was no league message, or another one than expected.
-    pub fn is_unrelated_reply(&self) -> bool {
+    pub fn is_unexpected_reply(&self) -> bool {
         let field = self.field_name().unwrap_or_default();
         matches!(field, "" | "result" | "message_type")
     }

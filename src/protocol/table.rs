@@ -10,18 +10,18 @@ use std::sync::LazyLock;
 
 /// Declares the messages.
 macro_rules! messages {
-    ($($wire:literal $name:ident $method:literal [$($to:ident)*] $(: $description:literal)?)*) => {
+    ($($message_type:literal $name:ident $method:literal [$($to:ident)*] $(: $description:literal)?)*) => {
         /// Any message of the protocol.
         #[derive(Debug, Clone, PartialEq, Serialize)]
         #[serde(tag = "message_type")]
         pub enum Message {
-            $(#[serde(rename = $wire)] $name($name),)*
+            $(#[serde(rename = $message_type)] $name($name),)*
         }
 
         $(
             impl $name {
                 /// The `message_type` on the wire.
-                pub const NAME: &str = $wire;
+                pub const NAME: &str = $message_type;
             }
 
             impl From<$name> for Message {
@@ -34,17 +34,17 @@ macro_rules! messages {
         impl Message {
             /// Returns the `message_type` on the wire.
             pub fn name(&self) -> &'static str {
-                match self { $(Message::$name(_) => $wire,)* }
+                match self { $(Message::$name(_) => $message_type,)* }
             }
         }
 
         /// The specifications of all messages.
-        pub static MESSAGES: [MessageSpec; [$($wire),*].len()] = [$(MessageSpec {
-            message_type: $wire,
+        pub static MESSAGES: [MessageSpec; [$($message_type),*].len()] = [$(MessageSpec {
+            message_type: $message_type,
             method: $method,
             receivers: &[$(AgentKind::$to),*],
             description: concat!($($description)?),
-            schema: std::sync::LazyLock::new(|| table::message_schema::<$name>($wire)),
+            schema: std::sync::LazyLock::new(|| table::message_schema::<$name>($message_type)),
             decode: |packet| Ok(crate::json::deserialize::<$name>(packet)?.into()),
         },)*];
     };

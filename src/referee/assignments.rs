@@ -113,11 +113,12 @@ impl Assignments {
     /// Accepts the matches of an announcement that are ours, and drops those of other referees,
     /// except those that are decided: their results are still reported.
     pub fn apply(&mut self, round: RoundAnnouncement, endpoint: &str) -> Result<(), ProtocolError> {
-        let mut ours = Vec::new();
+        let mut accepted = Vec::new();
         for (n, entry) in round.matches.into_iter().enumerate() {
             if Endpoint::is_same_address(&entry.referee_endpoint, endpoint) {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
-                ours.push(assignment.map_err(|fault| fault.in_field(&format!("matches[{n}]")))?);
+                accepted
+                    .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
             } else if let Some(known) = self.matches.get(&entry.match_id)
                 && !known.is_decided()
             {
@@ -125,7 +126,7 @@ impl Assignments {
             }
         }
 
-        for assignment in ours {
+        for assignment in accepted {
             self.accept(assignment);
         }
         Ok(())
@@ -191,7 +192,7 @@ impl Assignments {
     }
 
     /// Marks a match as waiting again, which could not be played.
-    pub fn play_again(&mut self, played: &Assignment) {
+    pub fn mark_waiting(&mut self, played: &Assignment) {
         if let Some(current) = self.current(played) {
             current.is_in_play = false;
         }
@@ -213,7 +214,7 @@ impl Assignments {
     }
 
     /// Removes a match whose result the manager has recorded.
-    pub fn acknowledge(&mut self, result: &PendingResult) {
+    pub fn remove_reported(&mut self, result: &PendingResult) {
         if let Some(finished) = self.find_finished(result) {
             self.matches.remove(&finished.match_id);
         }

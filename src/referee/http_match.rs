@@ -137,7 +137,7 @@ impl MatchIo for HttpMatch<'_> {
         thread::sleep(delay);
     }
 
-    fn elapsed(&self) -> Duration {
+    fn time_elapsed(&self) -> Duration {
         self.started.elapsed()
     }
 
@@ -154,7 +154,7 @@ impl MatchIo for HttpMatch<'_> {
             Err(error) => {
                 let match_id = &self.assignment.match_id;
                 let text = format!("the result of {match_id} cannot be kept: {error}");
-                self.referee.report_fault(&text);
+                self.referee.report_error(&text);
                 Err(Aborted)
             }
         }

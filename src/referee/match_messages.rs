@@ -155,7 +155,7 @@ impl Question<'_> {
 
         let mut refusal = ProtocolError::new(code, problem);
         if let CallError::InvalidReply(wrong, received) = failure {
-            if !wrong.is_unrelated_reply() {
+            if !wrong.is_unexpected_reply() {
                 refusal = wrong.clone();
             }
             if !received.is_empty() {

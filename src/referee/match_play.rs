@@ -41,7 +41,7 @@ pub trait MatchIo: Sync {
     /// Waits before the next attempt.
     fn sleep(&self, delay: Duration);
     /// Returns the time since the match began, from a monotonic clock.
-    fn elapsed(&self) -> Duration;
+    fn time_elapsed(&self) -> Duration;
     /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
     /// Writes the result to disk. Fails if the match is no longer ours.
@@ -127,9 +127,9 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
         question,
         io,
         attempt: 1,
-        deadline: io.elapsed() + timeout,
+        deadline: io.time_elapsed() + timeout,
         is_correction: false,
-        may_invite_again: question.moves.is_some(),
+        may_repeat_invitation: question.moves.is_some(),
     };
 
     loop {
@@ -139,7 +139,7 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
             Err(failure) => failure,
         };
         let next = call.next_step(&failure);
-        call.tell_player(&failure, next);
+        call.report_failure(&failure, next);
 
         match next {
             NextStep::GiveUp => {
@@ -150,7 +150,7 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
             NextStep::AskLater(delay) => {
                 io.sleep(delay);
                 call.is_correction = false;
-                call.deadline = io.elapsed() + timeout;
+                call.deadline = io.time_elapsed() + timeout;
             }
         }
         call.attempt += 1;
@@ -168,7 +168,7 @@ struct PlayerCall<'a, Io> {
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
     /// True if a restarted player may be invited again.
-    may_invite_again: bool,
+    may_repeat_invitation: bool,
 }
 
 /// The consequence of a failed attempt.
@@ -186,7 +186,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     /// Makes one attempt, and returns the move of a valid answer (empty for an invitation).
     fn ask_once(&mut self) -> Result<String, CallError> {
         let mut reply = self.send(self.question)?;
-        if is_unknown_match(&reply) && self.invite_again() {
+        if is_unknown_match(&reply) && self.repeat_invitation() {
             reply = self.send(self.question)?;
         }
         self.question.check_reply(&reply)
@@ -194,12 +194,12 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
 
     /// Invites a player again that was restarted since its invitation, but only once and under the
     /// same deadline. Returns true if it has joined.
-    fn invite_again(&mut self) -> bool {
-        if !self.may_invite_again {
+    fn repeat_invitation(&mut self) -> bool {
+        if !self.may_repeat_invitation {
             return false;
         }
 
-        self.may_invite_again = false;
+        self.may_repeat_invitation = false;
         let invitation = Question {
             moves: None,
             ..self.question
@@ -216,7 +216,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     }
 
     fn time_left(&self) -> Duration {
-        self.deadline.saturating_sub(self.io.elapsed())
+        self.deadline.saturating_sub(self.io.time_elapsed())
     }
 
     /// Decides what follows a failed attempt. A wrong move may be corrected, but a player that is
@@ -225,12 +225,12 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     fn next_step(&self, failure: &CallError) -> NextStep {
         let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let is_undelivered = failure.code() == ErrorCode::ConnectionError;
+        let is_unreachable = failure.code() == ErrorCode::ConnectionError;
         let is_invitation = self.question.moves.is_none();
 
         if self.attempt == policy.max_retries
             || is_too_slow && self.is_correction
-            || is_invitation && !is_undelivered
+            || is_invitation && !is_unreachable
         {
             NextStep::GiveUp
         } else if failure.is_retryable() {
@@ -241,7 +241,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     }
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
-    fn tell_player(&self, failure: &CallError, next: NextStep) {
+    fn report_failure(&self, failure: &CallError, next: NextStep) {
         let mut retry_info = RetryInfo {
             retry_count: self.attempt,
             max_retries: self.io.config().retry_policy.max_retries,

@@ -187,7 +187,7 @@ impl Script {
     }
 
     fn note(&self, seat: usize, what: &str) {
-        let now = self.elapsed().as_secs();
+        let now = self.time_elapsed().as_secs();
         self.seen().story[seat].push(format!("t={now}s {what}"));
     }
 }
@@ -288,12 +288,12 @@ impl MatchIo for Script {
         self.seen().passed += delay;
     }
 
-    fn elapsed(&self) -> Duration {
+    fn time_elapsed(&self) -> Duration {
         self.seen().passed
     }
 
     fn clock(&self) -> Timestamp {
-        zero().plus(self.elapsed())
+        zero().plus(self.time_elapsed())
     }
 
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {

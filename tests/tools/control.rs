@@ -323,14 +323,20 @@ fn players_of_a_class_rehearse_before_the_start() {
     assert_eq!(send(&class.url(), &again)["player_id"], "P03");
     class.line("P03 player:P03 plays");
 
-    // The page and the status say the same.
-    let (_, document) = class.page("/league.json");
-    let document: Value = json_of(&document);
-    let verdicts = list_of(&document["agents"]).iter();
-    let verdicts: Vec<&Value> = verdicts.map(|agent| &agent["rehearsal"]).collect();
-    let expected = [&Value::Null, &json!("plays"), verdicts[2], &json!("plays")];
-    assert_eq!(verdicts, expected);
-    assert!(text_of(verdicts[2]).starts_with("answered HTTP 500"));
+    // The page and the status say the same. The page is made once a second at most.
+    let verdicts = || -> Vec<Value> {
+        let (_, document) = class.page("/league.json");
+        let document: Value = json_of(&document);
+        let agents = list_of(&document["agents"]).iter();
+        agents.map(|agent| agent["rehearsal"].clone()).collect()
+    };
+    wait_until("the page has all verdicts", || {
+        verdicts().get(3).is_some_and(|verdict| verdict == "plays")
+    });
+    let verdicts = verdicts();
+    let expected = [&Value::Null, &json!("plays"), &verdicts[2], &json!("plays")];
+    assert_eq!(verdicts.iter().collect::<Vec<_>>(), expected);
+    assert!(text_of(&verdicts[2]).starts_with("answered HTTP 500"));
     class.write(b"status\n");
     class.line("P01 Agent Alpha: plays");
 

@@ -48,8 +48,8 @@ pub fn wait_for_agent(args: Args) -> Result<Arc<Examination>, Exit> {
 
     let program = Program::new(args, AgentKind::Manager)?;
     let manager = program.listener.try_clone()?;
-    let p01 = http::listen("127.0.0.1", 0).map_err(Exit::failed)?;
-    let p04 = http::listen("127.0.0.1", 0).map_err(Exit::failed)?;
+    let p01 = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
+    let p04 = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
     let examination = Arc::new(Examination {
         player_urls: [url(&p01)?, url(&p04)?],
         program,
