@@ -13,8 +13,8 @@ fn main() -> ExitCode {
     run(choose)
 }
 
-/// Your strategy. Say `Even` or `Odd`: the player that alone guesses whether the drawn number is even
-/// or odd wins the match.
+/// Your strategy. Return `Even` or `Odd`: a player wins if it is right about the drawn number and its
+/// opponent is wrong.
 ///
 /// | you want to know                  | ask                                                     |
 /// |-----------------------------------|---------------------------------------------------------|
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 /// | what a player chose against you   | `turn.choices_of(&turn.opponent_id)`, oldest first      |
 /// | every past match, oldest first    | `turn.history.iter()` (`past.result`: number, choices)  |
 /// | how long you may still think      | `turn.time_left()`                                      |
-/// | even or odd, as a coin falls      | `turn.random()`                                         |
+/// | even or odd, at random            | `turn.random()`                                         |
 fn choose(turn: &Turn) -> Parity {
     mirror(turn)
 }

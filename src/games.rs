@@ -54,7 +54,7 @@ pub struct Game {
     pub winner: fn(players: &[String; 2], moves: &[Move], number: u32) -> Win,
     /// Describes the position after these moves, for people.
     pub position: fn(moves: &[Move]) -> String,
-    /// True for Even/Odd: its moves travel in CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE. All
+    /// True for Even/Odd: its moves are in CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE. All
     /// other games use CHOOSE_MOVE_CALL and CHOOSE_MOVE_RESPONSE.
     pub has_parity_messages: bool,
 }
@@ -184,7 +184,8 @@ impl Game {
     }
 }
 
-/// Returns the legal move that was received in a field, or E004 with all legal moves.
+/// Returns the legal move that was received in a field, or the error E004 (`InvalidChoice`) with all
+/// legal moves.
 pub fn parse_choice<'a>(
     legal: &[&'a str],
     field: &str,

@@ -33,12 +33,12 @@
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,
-//! `results`, `match_play`) use no thread, lock, file or socket. They get time and randomness as
-//! arguments, so tests can call them directly.
+//! `results`, `match_play`) use no thread, lock, file or socket. They get the time as an argument, and
+//! tokens too, so tests can call them directly; the draw of a match can be repeated with a seed.
 //!
 //! # Reading order
-//! These ten files can be read in two evenings; each needs only the files before it. From the
-//! second on, the first lines of each name the next one. Keep `protocol.rs` open at the same time:
+//! These ten files can be read in two evenings. From the second on, the first lines of each name
+//! the next one. Keep `protocol.rs` open at the same time:
 //! it begins with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
 //! 2. `games.rs`: the definition of a game.
@@ -62,7 +62,10 @@
 //!   that player carry it. **Credentials**: the file with a member's id, key, token, league and
 //!   manager, with which the member continues after a restart.
 //! - **Conversation**: the messages that belong together, for example all messages of a match.
-//! - **Notification**: a message whose only reply is `{"status":"ok"}`.
+//! - **Notification**: a message whose only reply is `{"status":"ok"}`. The manager **publishes**
+//!   one when it puts it into the queues of its receivers.
+//! - **Result**: `GameResult` is what players are told of a match, `MatchResult` what is reported and
+//!   recorded. **Table**: the standings.
 //! - **Announcement**: the notification with the matches of a round that have no result. **Lead
 //!   time**: the time from the announcement to the players until the announcement to the referees.
 //! - **Assignment**: the decision which referee plays a match. **Seat**: 0 for player A, 1 for

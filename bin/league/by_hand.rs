@@ -25,7 +25,7 @@ use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a model should know before it calls a tool.
+/// The instructions for a model that calls the tools.
 const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play matches against \
     others. Call next_turn again and again until its status is \"over\": it waits up to 25 seconds \
     for a match in which you are asked. When its status is \"your_turn\", look at the position, \
@@ -156,7 +156,7 @@ struct Table {
     asked: BTreeMap<String, Turn>,
     /// By match, until the player has it.
     chosen: BTreeMap<String, String>,
-    /// What has happened without a client, until the next choice: an answer that tells of it may be
+    /// The events that no client has seen, until the next choice: an answer that tells of it may be
     /// lost on its way.
     notes: Vec<String>,
     is_over: bool,

@@ -25,7 +25,7 @@ pub struct Document {
     /// True if all agents run on this machine.
     is_local: bool,
     newest: Mutex<Option<Made>>,
-    /// What is known of the players before the start.
+    /// The verdicts on the players before the start.
     pub rehearsals: Arc<Rehearsals>,
 }
 

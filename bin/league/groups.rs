@@ -43,7 +43,7 @@ const MAX_NAME: usize = 30;
 pub struct Entrant {
     /// The name in the tables.
     pub name: String,
-    /// What starts it here: the name of a strategy, or a program with its options; or the URL of a
+    /// The command that starts it here: the name of a strategy, or a program with its options; or the URL of a
     /// player that is started on another machine.
     pub command: String,
 }

@@ -24,7 +24,7 @@ struct Screen {
     title: String,
     /// The time between a round's announcement and its matches.
     lead: Duration,
-    /// When each printed agent had registered.
+    /// The time of registration of each printed agent.
     registered: BTreeMap<String, Timestamp>,
     round: u32,
     results: usize,

@@ -19,7 +19,7 @@ pub struct Scoring {
     pub tiebreakers: Vec<TieBreak>,
 }
 
-/// What decides between players with equal points, in the order of the league file.
+/// A rule that decides between players with equal points. The league file has their order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[allow(missing_docs, reason = "the names say it")]

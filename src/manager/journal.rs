@@ -1,8 +1,8 @@
 //! The league and its journal behind one lock. Readers and notifications only see events that have
 //! been written to the disk.
 //!
-//! `data/leagues/ID/journal.jsonl` is the truth: a first line with its version, then one event a
-//! line. `commit` decides, appends and syncs, and applies: in this order, under the lock. The lock
+//! `data/leagues/ID/journal.jsonl` has all that is decided: a first line with its version, then one
+//! event a line. `commit` decides, appends and syncs, and applies: in this order, under the lock. The lock
 //! is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};

@@ -1,7 +1,7 @@
 //! The league: who is registered, what is played, what is recorded. It uses no lock, file, network
 //! or clock.
 //!
-//! The state of a league is the sum of its events. A decision reads the league and returns an event;
+//! The state of a league follows from its events alone. A decision reads the league and returns an event;
 //! the journal stores the event; then `apply` changes the state, and `apply` cannot fail. So a
 //! manager that is killed at any moment finds the same league again in its journal.
 //!

@@ -128,7 +128,8 @@ impl League {
             .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
     }
 
-    /// Returns the token of a player's match in a round. There is none if the referee makes its own.
+    /// Returns the token of a player's match in a round; none if the assignment has none. The notifier
+    /// adds it to the player's copy of the announcement when it sends the copy.
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
         for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {
@@ -139,7 +140,7 @@ impl League {
     }
 
     /// Returns a match of an announcement. Only a referee gets the optional fields, and only the
-    /// referee of the match gets the match tokens.
+    /// referee of the match gets both match tokens here.
     fn match_entry(
         &self,
         the_match: &Match,

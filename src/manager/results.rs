@@ -19,7 +19,8 @@ use serde_json::json;
 pub const MAX_REASON_CHARS: usize = 600;
 
 impl League {
-    /// Decides a report from `sender`. The same report again is no event, and is not refused.
+    /// Checks a report from `sender`, and returns the event that records it. The recorded report again
+    /// is accepted without an event.
     pub fn check_report(
         &self,
         sender: &Member,

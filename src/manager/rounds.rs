@@ -5,8 +5,8 @@
 //! handled by the same step: every unfinished match of the open round gets an available referee.
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
-//! players. When all players have received the announcement and the lead time has passed, it is
-//! published to the referees, and they *report* the results. A referee that does not report in time
+//! players. It is published to the referees when the lead time has passed and all players have
+//! received it, or a second after the assignment at the latest; then they *report* the results. A referee that does not report in time
 //! is handled in `overdue.rs`. Read next: `notifications.rs`.
 
 use super::Manager;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const STEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum time between two steps before the start and after the last round.
 const IDLE_STEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Maximum time that referees wait until all players have received an announcement.
+/// Time after an assignment when referees get it even if a player has not received it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const NO_REFEREE: &str =
     "no referee is left: the league waits until one registers or answers again";
@@ -128,7 +128,7 @@ impl<'a> RoundLoop<'a> {
 
         let round = league.open_round()?;
         if round != self.round {
-            // A round that has referees since before a restart of the manager has no second lead.
+            // After a restart of the manager, a round that has referees already goes on at once.
             let is_resumed = league.assigned_matches(round).next().is_some();
             self.round = round;
             self.starts_at = is_resumed.then(|| Deadline::after(Duration::ZERO));
@@ -175,7 +175,7 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Publishes what is new. Members that are new or must get everything again get fresh queues.
-    /// Referees get an announcement when the players have received it and the lead time has passed.
+    /// Referees get an announcement when the lead time has passed and `have_players_received`.
     fn publish(&mut self, league: &League) {
         let notifier = &self.manager.notifier;
         let may_publish_to_referees = self.cursor.referee_announcement

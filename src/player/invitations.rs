@@ -3,7 +3,7 @@
 //!
 //! The manager announces a token for each match, which only the assigned referee knows too. So
 //! another program can neither read our choice nor replace a genuine invitation. If no token was
-//! announced, the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
+//! announced (another manager may send none), the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
 //! `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
@@ -94,7 +94,7 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Returns true if a token is that of one of our matches.
+    /// Returns true if a token is that of one of our matches, or if tokens are not checked.
     pub fn is_known(&self, token: Option<&str>) -> bool {
         let received = token.unwrap_or_default();
         let announced = self.announced.values().flatten();

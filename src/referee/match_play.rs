@@ -20,7 +20,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Aborted;
 
-/// The surroundings of a match. Player A has seat 0, player B has seat 1.
+/// What a match needs from outside. Player A has seat 0, player B has seat 1.
 pub trait MatchIo: Sync {
     /// Returns the configuration: timeouts and retries.
     fn config(&self) -> &SystemFile;
@@ -89,7 +89,7 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
 }
 
 /// Asks players at the same time, for their next move after these moves, or to join the match.
-/// Returns their moves, and adds to `failures` how players failed.
+/// Returns their moves (with empty texts from invitations), and adds to `failures` how players failed.
 fn ask_players(
     assignment: &Assignment,
     io: &impl MatchIo,
