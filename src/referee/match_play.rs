@@ -20,7 +20,7 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Aborted;
 
-/// What a match needs from outside. Player A has seat 0, player B has seat 1.
+/// Everything that a match needs from outside. Player A has seat 0, player B has seat 1.
 pub trait MatchIo: Sync {
     /// Returns the configuration: timeouts and retries.
     fn config(&self) -> &SystemFile;

@@ -68,7 +68,7 @@ fn outbox_golden() {
 
 fn open(test: &TestLeague) -> Outbox {
     let mut outbox = Outbox::default();
-    open_again(|| outbox.open(&test.folder)).unwrap();
+    open_again(|| outbox.open(&test.folder.join("REF01"))).unwrap();
     outbox
 }
 
@@ -137,8 +137,9 @@ fn end(all: &mut Assignments, playing: &Assignment) -> bool {
 #[test]
 fn match_announced_again_is_reported_or_replayed() {
     let test = TestLeague::new("");
+    let folder = test.folder.join("REF01");
     let all = &mut Assignments::default();
-    open_again(|| all.open(&test.folder, false)).unwrap();
+    open_again(|| all.open(&folder, false)).unwrap();
     let first = take(all, "one", 8101, OURS);
     let playing = all.start_next().unwrap();
     assert_eq!(take(all, "one", 9101, OURS), first, "it goes on");
@@ -170,7 +171,7 @@ fn match_announced_again_is_reported_or_replayed() {
 
     let restarted = all;
     *restarted = Assignments::default();
-    open_again(|| restarted.open(&test.folder, false)).unwrap();
+    open_again(|| restarted.open(&folder, false)).unwrap();
     assert_eq!(take(restarted, "three", 8101, OURS), third);
     assert!(restarted.matches.is_empty());
     assert_eq!(
@@ -185,7 +186,7 @@ fn match_announced_again_is_reported_or_replayed() {
         take(restarted, "three", 8101, "http://localhost:8002/mcp"),
         None
     );
-    open_again(|| restarted.open(&test.folder, true)).unwrap();
+    open_again(|| restarted.open(&folder, true)).unwrap();
     assert!(
         take(restarted, "three", 8101, OURS).is_some(),
         "an older registration's"
