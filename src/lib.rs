@@ -74,7 +74,7 @@
 //!   match.
 //! - **Lobby**: a league that has not started, in which agents can register. A league is **over**
 //!   when no match is open. It is **closed** when the manager has sent LEAGUE_COMPLETED to all
-//!   members. A league can also be closed early, for example when a comparison is decided; then it
+//!   members that answer. A league can also be closed early, for example when a comparison is decided; then it
 //!   is over too.
 //! - **Cycle**: one round robin. **Local league**: a league that one command plays on one machine.
 //!   **Practice**: a local league for comparing players.

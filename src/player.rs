@@ -75,7 +75,7 @@ const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches th
     match_id, conversation_id and auth_token; the rest comes from the league manager.";
 
 /// Runs a player of Even/Odd until the league is over. `choose` is called once in each match (again
-/// if it panics), in a thread of its own; it must not take longer than `turn.time_left()`.
+/// if it panics, or if the match is played again), in a thread of its own; it must not take longer than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
     let game_types = vec![even_odd::GAME.game_type];
     let options = Options::new("choose", game_types, move |turn| choose(turn).to_string());

@@ -82,7 +82,7 @@ messages! {
         "A referee tells a player what went wrong in its match and what is asked of it. \
          Answered {\"status\":\"ok\"}."
     "MATCH_RESULT_REPORT"       MatchResultReport        "report_match_result"     [Manager]:
-        "The referee of a match reports how it ended; no other agent may. Answered \
+        "A referee that was given the match reports how it ended; no other agent may. Answered \
          MATCH_RESULT_ACK once it is recorded."
     "MATCH_RESULT_ACK"          MatchResultAck           "report_match_result"     []
     "LEAGUE_STANDINGS_UPDATE"   LeagueStandingsUpdate    "update_standings"        [Player]:

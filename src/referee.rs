@@ -2,8 +2,8 @@
 //! until the manager has acknowledged it.
 //!
 //! Its threads: some `match` threads, each of which plays one match at a time; one `report` thread;
-//! and for a moment each, `seat` (one player of a match) and `game-error` (a notification to a
-//! player). How one match is played is in `referee/match_play.rs`; read that first.
+//! and for a moment each, `seat` (one player of a match), `game-error` (a notification to a player)
+//! and `correction` (the recorded result, to a player that was told another one). How one match is played is in `referee/match_play.rs`; read that first.
 
 pub mod assignments;
 mod http_match;

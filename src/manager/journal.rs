@@ -26,7 +26,7 @@ struct Inner {
     league: League,
     journal: Lines,
     /// The number of changes, with those that are not in the journal.
-    version: u64,
+    changes: u64,
 }
 
 impl Store {
@@ -44,7 +44,7 @@ impl Store {
             Err(error) => is_fresh && error.kind() != io::ErrorKind::WouldBlock,
         };
         if must_archive {
-            // The old journal stays locked until it is moved. It is moved last, so that a manager
+            // A journal that could be read stays locked until it is moved. It is moved last, so that a manager
             // that is killed in between finds it at its next start.
             storage::archive(&data.join("matches").join(league_id))?;
             storage::archive(&folder)?;
@@ -55,7 +55,7 @@ impl Store {
         let inner = Inner {
             league,
             journal: journal?,
-            version: 0,
+            changes: 0,
         };
         Ok(Store {
             inner: Shared::new(inner),
@@ -67,8 +67,8 @@ impl Store {
         read(&self.inner.lock().league)
     }
 
-    /// Decides, and makes the event durable before any reader can see it. Returns the answer of the
-    /// decision. Without an event nothing changes.
+    /// Calls `decide`, and writes its event to the disk before any reader can see it. Returns the
+    /// answer or the error of `decide`, or the error of the disk. Without an event nothing changes.
     pub fn commit<T, E: From<io::Error>>(
         &self,
         decide: impl FnOnce(&League) -> Result<(Option<Event>, T), E>,
@@ -104,17 +104,20 @@ impl Store {
 
     /// Wakes all threads that wait, after a change that may not be in the journal.
     pub fn notify_all(&self) {
-        self.inner.update(|inner| inner.version += 1);
+        self.inner.update(|inner| inner.changes += 1);
     }
 
     /// Returns the number of changes so far, with those that are not in the journal.
     pub fn version(&self) -> u64 {
-        self.inner.lock().version
+        self.inner.lock().changes
     }
 
     /// Waits until the version is another one, or the timeout has passed.
     pub fn wait_for_change(&self, version: u64, timeout: Duration) {
-        drop(self.inner.wait_until(timeout, |now| now.version != version));
+        drop(
+            self.inner
+                .wait_until(timeout, |inner| inner.changes != version),
+        );
     }
 }
 

@@ -233,7 +233,7 @@ impl League {
         }
         self.played.push(recorded.match_id.clone());
 
-        // The round is over if this was its last open match.
+        // Count the rounds that are over now: go on to the next one with an open match.
         while let Some(round) = self.open_round()
             && self.open_matches(round).next().is_none()
         {

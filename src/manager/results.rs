@@ -113,24 +113,24 @@ fn check_result(
         ));
     }
 
-    let outcome =
-        outcome(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
-    let expected = games::match_result(&outcome, &rules.scoring);
+    let replayed =
+        replay(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
+    let expected = games::match_result(&replayed, &rules.scoring);
     if result.winner == expected.winner
-        && ending(result) == outcome.status
+        && ending(result) == replayed.status
         && result.score == expected.score
     {
         return Ok(());
     }
     let (received, legal) = (describe(result), describe(&expected));
-    let reason = outcome.reason.unwrap_or_default();
+    let reason = replayed.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
     Err(mismatch("result", problem))
 }
 
-/// Returns the outcome that follows from the reported moves and number, or the reason why they are
+/// Returns the result that follows from the reported moves and number, or the reason why they are
 /// not possible. A technical loss does not follow from moves; only its points can be checked.
-fn outcome(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
+fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
     let details = &result.details;
     let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;
     if ending(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {

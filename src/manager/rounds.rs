@@ -6,7 +6,7 @@
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. It is published to the referees when the lead time has passed and all players have
-//! received it, or a second after the assignment at the latest; then they *report* the results. A referee that does not report in time
+//! received it (a player that does not answer is waited for a second). They *report* the results. A referee that does not report in time
 //! is handled in `overdue.rs`. Read next: `notifications.rs`.
 
 use super::Manager;
@@ -25,7 +25,7 @@ use std::time::{Duration, Instant};
 const STEP_INTERVAL: Duration = Duration::from_millis(100);
 /// Maximum time between two steps before the start and after the last round.
 const IDLE_STEP_INTERVAL: Duration = Duration::from_secs(1);
-/// Time after an assignment when referees get it even if a player has not received it.
+/// Maximum time from an assignment that referees wait for players to receive it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const NO_REFEREE: &str =
     "no referee is left: the league waits until one registers or answers again";
@@ -178,11 +178,13 @@ impl<'a> RoundLoop<'a> {
     /// Referees get an announcement when the lead time has passed and `have_players_received`.
     fn publish(&mut self, league: &League) {
         let notifier = &self.manager.notifier;
-        let may_publish_to_referees = self.cursor.referee_announcement
-            == league.announcement_version
-            || self.starts_at.as_ref().is_some_and(Deadline::has_passed)
+        // What the referees were sent already, a referee that registers again gets at once.
+        let is_published = self.cursor.referee_announcement == league.announcement_version;
+        let has_lead_passed = self.starts_at.as_ref().is_some_and(Deadline::has_passed);
+        let may_publish_to_referees = is_published
+            || (has_lead_passed
                 && self.waiting_reason(league).is_none()
-                && self.have_players_received(league);
+                && self.have_players_received(league));
 
         let mut members = Vec::new();
         for member in league.members.values() {

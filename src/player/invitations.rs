@@ -1,5 +1,5 @@
-//! Which messages of a referee a player accepts: the announcements of the league manager, and the
-//! invitations to matches.
+//! The invitations that a player has accepted, and the tokens that the league manager has announced:
+//! with them it decides which messages of a referee it accepts.
 //!
 //! The manager announces a token for each match, which only the assigned referee knows too. So
 //! another program can neither read our choice nor replace a genuine invitation. If no token was
@@ -50,6 +50,7 @@ impl Moves {
             ));
         }
 
+        // The lock ends with this line. A second call for the same move waits in `get_or_init`.
         let chosen = Arc::clone(lock(&self.0).entry(number).or_default());
         Ok(chosen.get_or_init(choose).clone())
     }

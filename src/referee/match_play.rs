@@ -1,9 +1,9 @@
-//! How one match is played, from the invitations to the outcome.
+//! One match is played here, from the invitations to the result.
 //!
 //! `play` invites both players, collects their moves until the game is over or a player has failed,
-//! draws a number if the game needs one, and saves the outcome before it tells the players.
+//! draws a number if the game needs one, and saves the result before it tells the players.
 //!
-//! Everything that a match needs from outside is in the trait `MatchIo`: the program plays over HTTP
+//! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the program plays over HTTP
 //! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
 //! `player/invitations.rs`, the player's side of a question.
 
@@ -16,11 +16,11 @@ use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
 use crate::values::Timestamp;
 use std::time::Duration;
 
-/// The match ends without an outcome: it was given to another referee, or our own machine failed.
+/// The match ends without a result: it was given to another referee, or our own machine failed.
 #[derive(Debug)]
 pub struct Aborted;
 
-/// Everything that a match needs from outside. Player A has seat 0, player B has seat 1.
+/// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat 1.
 pub trait MatchIo: Sync {
     /// Returns the configuration: timeouts and retries.
     fn config(&self) -> &SystemFile;
@@ -116,7 +116,7 @@ fn ask_players(
     Ok(played)
 }
 
-/// Asks a player until it gives a valid answer or has no attempt left.
+/// Asks a player until it gives a valid answer or has lost (`next_step`).
 fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
     let timeouts = &io.config().timeouts;
     let timeout = match question.moves {
@@ -219,9 +219,13 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         self.deadline.saturating_sub(self.io.time_elapsed())
     }
 
-    /// Decides what follows a failed attempt. A wrong move may be corrected, but a player that is
-    /// silent then loses. An undelivered question is repeated, and so is a call for a move that was
-    /// not answered in time.
+    /// Decides what follows a failed attempt, until there were `max_retries` attempts.
+    ///
+    /// | failure                | invitation        | call for a move                      |
+    /// |------------------------|-------------------|--------------------------------------|
+    /// | it is not delivered    | is repeated       | is repeated                          |
+    /// | no answer in time      | the player loses  | is repeated, but not a correction    |
+    /// | a wrong answer         | the player loses  | may be corrected, until the deadline |
     fn next_step(&self, failure: &CallError) -> NextStep {
         let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
@@ -229,8 +233,8 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         let is_invitation = self.question.moves.is_none();
 
         if self.attempt == policy.max_retries
-            || is_too_slow && self.is_correction
-            || is_invitation && !is_unreachable
+            || (is_too_slow && self.is_correction)
+            || (is_invitation && !is_unreachable)
         {
             NextStep::GiveUp
         } else if failure.is_retryable() {
