@@ -61,7 +61,7 @@ agent: ## your own player: make agent NAME=ada
 	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
 test: ## all tests
-	@cargo test --quiet
+	@cargo test --quiet --no-fail-fast
 
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
