@@ -11,8 +11,8 @@ pub mod tic_tac_toe;
 
 pub use even_odd::{judge, parity};
 pub use outcome::{
-    Scoring, TieBreak, ending, forfeit, game_result, match_result, moves_by_seat, points,
-    unfinished_result,
+    Scoring, TieBreak, forfeit, game_result, match_result, moves_by_seat, points, result_status,
+    result_without_winner,
 };
 
 use crate::protocol::{
@@ -136,7 +136,7 @@ impl Game {
             drawn_number: number,
             number_parity: number.map(parity),
             reason: Some(win.reason),
-            ..unfinished_result(players, moves)
+            ..result_without_winner(players, moves)
         }
     }
 

@@ -33,8 +33,8 @@
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,
-//! `results`, `match_play`) use no thread, lock, file or socket. They get the time as an argument, and
-//! tokens too, so tests can call them directly; the draw of a match can be repeated with a seed.
+//! `results`, `match_play`) use no thread, lock, file or socket. Clocks and tokens come to them
+//! as arguments, so tests can call them directly; a draw can be repeated with a seed.
 //!
 //! # Reading order
 //! These ten files can be read in two evenings. From the second on, the first lines of each name
@@ -44,7 +44,7 @@
 //! 2. `games.rs`: the definition of a game.
 //! 3. `games/even_odd.rs`: the game Even/Odd.
 //! 4. `referee/match_play.rs`: one match, from the invitations to the result.
-//! 5. `player/invitations.rs`: the messages that a player accepts, and its answer to each question.
+//! 5. `player/invitations.rs`: the messages that a player accepts; each move is chosen once.
 //! 6. `manager/league.rs`: the state, its events, and the only function that changes the state.
 //! 7. `manager/journal.rs`: the file of events, written before any agent is told.
 //! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.
@@ -68,7 +68,7 @@
 //!   recorded. **Table**: the standings.
 //! - **Announcement**: the notification with the matches of a round that have no result. **Lead
 //!   time**: the time from the announcement to the players until the announcement to the referees.
-//! - **Assignment**: the decision which referee plays a match. **Seat**: 0 for player A, 1 for
+//! - **Assignment**: a match that is given to a referee, with the tokens of its players. **Seat**: 0 for player A, 1 for
 //!   player B.
 //! - A match is **open** while it has no result. The **open round** is the first round with an open
 //!   match.

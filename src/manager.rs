@@ -121,7 +121,7 @@ pub struct Manager {
     /// Standard output.
     pub terminal: Terminal,
     /// The numbers of players and referees that start the league.
-    pub awaited: Option<(u32, u32)>,
+    pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
     max_per_address: u32,
     /// Makes the league reproducible.
@@ -147,10 +147,10 @@ impl Manager {
     /// Opens the league. The command line overrules the files.
     fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
-        let awaited = awaited_agents(&program)?;
+        let automatic_start = awaited_agents(&program)?;
         let max_per_address = program.args.number("--members-per-address", 1..=200)?;
         let max_per_address = max_per_address.unwrap_or(MAX_PER_ADDRESS);
-        if let Some((players, _)) = awaited {
+        if let Some((players, _)) = automatic_start {
             config.league.participants.max_players = players;
         }
         if let Some(cycles) = program.args.number("--cycles", 1..=100)? {
@@ -174,7 +174,7 @@ impl Manager {
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
-            awaited,
+            automatic_start,
             max_per_address,
             seed: program.seed.or(store.read(|league| league.seed)),
             lead: lead(&program)?,
@@ -252,7 +252,7 @@ impl Manager {
 
     /// Decides to start the league, if so many players and referees have registered and nothing else
     /// is lacking.
-    fn start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
+    fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
         let registered_players = league.ids(AgentKind::Player);
         let registered_referees = league.ids(AgentKind::Referee);
         if registered_players.len() < players as usize
@@ -275,7 +275,7 @@ impl Manager {
     /// Closes the league with the results that it has.
     pub fn close(&self) -> io::Result<()> {
         self.store
-            .decide(|league| (!league.closed).then_some(Event::Closed))?;
+            .commit_event(|league| (!league.closed).then_some(Event::Closed))?;
         Ok(())
     }
 

@@ -285,7 +285,7 @@ pub struct LeagueRegisterRequest {
     pub player_meta: AgentMeta,
 }
 
-/// The same for a player.
+/// The reply to the registration of a player, like that of a referee.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeagueRegisterResponse {
     pub status: RegistrationStatus,
@@ -479,7 +479,8 @@ pub struct MoveMade {
     pub r#move: String,
 }
 
-/// An error in a match, for the player that it concerns.
+/// An error in a match: the referee tells the player that it concerns, or the refusal of a message of
+/// the match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,

@@ -5,7 +5,7 @@
 
 use crate::rehearsal::Rehearsals;
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
-use league::games::ending;
+use league::games::result_status;
 use league::manager::Manager;
 use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
@@ -99,7 +99,7 @@ impl Document {
     fn heading(&self, manager: &Manager) -> Heading {
         let program = &manager.program;
         let config = &program.config;
-        let (players_awaited, referees_awaited) = manager.awaited.unzip();
+        let (players_awaited, referees_awaited) = manager.automatic_start.unzip();
 
         Heading {
             display_name: config.league.display_name.clone(),
@@ -234,7 +234,7 @@ fn match_view(the_match: &Match) -> MatchView {
         status,
         referee_id: the_match.referee().map(String::from),
         recorded_at: recorded.map(|recorded| recorded.at),
-        ending: result.map(ending),
+        ending: result.map(result_status),
         winner: result.and_then(|result| result.winner.clone()),
         drawn_number: details.and_then(|details| details.drawn_number),
         choices: details.map(|details| details.choices.clone()),

@@ -3,7 +3,7 @@
 
 use crate::tables::{LEADERS, grid, pad};
 use crate::view::LeagueView;
-use league::games::ending;
+use league::games::result_status;
 use league::manager::journal::Store;
 use league::manager::league::{League, Match};
 use league::net::sync::spawn;
@@ -224,7 +224,8 @@ pub fn players_without_a_match(league: &League) -> Vec<String> {
 fn has_failed(the_match: &Match, player_id: &str) -> bool {
     the_match.recorded.as_ref().is_some_and(|recorded| {
         let result = &recorded.result;
-        ending(result) == ResultStatus::TechnicalLoss && result.winner.as_deref() != Some(player_id)
+        result_status(result) == ResultStatus::TechnicalLoss
+            && result.winner.as_deref() != Some(player_id)
     })
 }
 
@@ -257,7 +258,7 @@ fn result_line(league: &League, the_match: &Match, logs: &str) -> Option<String>
         format!(" (make trace MATCH={id}{}{logs})", game_argument(league))
     };
 
-    let outcome = match (ending(result), &result.winner) {
+    let outcome = match (result_status(result), &result.winner) {
         (ResultStatus::Draw, _) => format!("{first} and {second} drew{reason}"),
         (ResultStatus::Win, _) => format!("{first} beat {second}{reason}"),
         (_, None) => format!("{first} and {second} both lost technically{reason}{trace}"),

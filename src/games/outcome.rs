@@ -36,7 +36,7 @@ pub fn forfeit(
     failures: &[Option<String>; 2],
 ) -> GameResult {
     let [a, b] = players;
-    let mut result = unfinished_result(players, moves);
+    let mut result = result_without_winner(players, moves);
     result.reason = Some(match failures {
         [Some(how), None] => {
             result.winner_player_id = Some(b.clone());
@@ -56,7 +56,7 @@ pub fn forfeit(
 
 /// Returns a technical loss of both players after these moves. Even/Odd has its moves in `choices`,
 /// every other game in `moves`.
-pub fn unfinished_result(players: &[String; 2], moves: &[Move]) -> GameResult {
+pub fn result_without_winner(players: &[String; 2], moves: &[Move]) -> GameResult {
     let mut choices: BTreeMap<String, Option<Parity>> = BTreeMap::new();
     for player in players {
         choices.insert(player.clone(), None);
@@ -115,7 +115,7 @@ pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
 }
 
 /// Returns the ending of a match: the status of its result; without one the number says it.
-pub fn ending(result: &MatchResult) -> ResultStatus {
+pub fn result_status(result: &MatchResult) -> ResultStatus {
     match (
         result.details.status,
         result.details.drawn_number,
@@ -132,7 +132,7 @@ pub fn ending(result: &MatchResult) -> ResultStatus {
 pub fn game_result(result: &MatchResult) -> GameResult {
     let details = result.details.clone();
     GameResult {
-        status: ending(result),
+        status: result_status(result),
         winner_player_id: result.winner.clone(),
         drawn_number: details.drawn_number,
         number_parity: details.drawn_number.map(parity),

@@ -36,7 +36,7 @@ pub struct AgentStatus {
     pub registrations: u32,
     /// The state of a referee. It is not used for players.
     pub referee: RefereeState,
-    /// The reason for which a referee is not available.
+    /// The reason for which a referee is not available: the rest of a sentence after its id.
     pub problem: String,
 }
 

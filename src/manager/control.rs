@@ -14,7 +14,8 @@ impl Manager {
     /// Starts the league with the agents that have registered.
     pub fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
         self.check_operator(request)?;
-        self.store.decide(|league| self.start(league, 0, 0))?;
+        self.store
+            .commit_event(|league| self.decide_start(league, 0, 0))?;
         Ok(self.status().into())
     }
 

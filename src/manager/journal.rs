@@ -8,7 +8,7 @@
 use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
-use crate::program::storage::{self, Lines};
+use crate::program::storage::{self, JsonLinesFile};
 use serde_json::{Value, json};
 use std::io;
 use std::path::Path;
@@ -24,8 +24,8 @@ pub struct Store {
 
 struct Inner {
     league: League,
-    journal: Lines,
-    /// The number of changes, with those that are not in the journal.
+    journal: JsonLinesFile,
+    /// The number of changes since the start of the program, with those that are not in the journal.
     changes: u64,
 }
 
@@ -86,7 +86,7 @@ impl Store {
     }
 
     /// Commits a decision that has no answer. Returns true if there was an event.
-    pub fn decide(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
+    pub fn commit_event(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
         self.commit(|league| {
             let event = decide(league);
             let is_new = event.is_some();
@@ -107,7 +107,7 @@ impl Store {
         self.inner.update(|inner| inner.changes += 1);
     }
 
-    /// Returns the number of changes so far, with those that are not in the journal.
+    /// Returns the number of changes since the start of the program.
     pub fn version(&self) -> u64 {
         self.inner.lock().changes
     }
@@ -123,9 +123,9 @@ impl Store {
 
 /// Opens the journal of a league, and applies its events. Fails with the line number if a line is
 /// corrupt.
-fn open_journal(path: &Path, league: &mut League) -> io::Result<Lines> {
+fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
     let mut number = 0;
-    let mut lines = Lines::open(path, |line| {
+    let mut lines = JsonLinesFile::open(path, |line| {
         number += 1;
         read_line(number, line, league).map_err(|problem| {
             io::Error::other(format!("{}: line {number} {problem}", path.display()))

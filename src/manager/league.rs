@@ -11,7 +11,7 @@
 //! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next:
 //! `journal.rs`.
 
-use super::standings::{PlayerStats, compare_ids};
+use super::standings::{PlayerStats, compare_ids_by_number};
 use crate::program::config::Config;
 use crate::protocol::{AgentKind, AgentMeta, LeaguePhase, MatchResult};
 use crate::values::Timestamp;
@@ -121,7 +121,7 @@ pub struct Match {
 /// The state of a league.
 #[derive(Debug, Clone, PartialEq)]
 pub struct League {
-    /// The rules.
+    /// The configuration: rules, time limits, addresses.
     pub config: Config,
     /// The registered agents, by id.
     pub members: BTreeMap<String, Member>,
@@ -137,7 +137,8 @@ pub struct League {
     pub paused: bool,
     /// The ids of the removed players.
     pub removed: BTreeSet<String>,
-    /// The restored players that have not registered since, and when they were restored.
+    /// The restored players that have not registered since, and when they were restored. For some
+    /// minutes they may register without their token (`registration.rs`).
     pub restored: BTreeMap<String, Timestamp>,
     /// The ids of the matches that have a result, in the order in which they were recorded.
     pub played: Vec<String>,
@@ -145,8 +146,8 @@ pub struct League {
     pub rounds_completed: u32,
     /// The number of events so far.
     pub version: u64,
-    /// Grows when the content of an announcement changes: the referee of a match, or the endpoint of
-    /// an agent.
+    /// Grows when the content of an announcement may change: a match got a referee, or an agent
+    /// registered with other data.
     pub announcement_version: u64,
     stats: BTreeMap<String, PlayerStats>,
 }
@@ -245,7 +246,7 @@ impl League {
     pub fn members(&self, kind: AgentKind) -> Vec<&Member> {
         let mut members: Vec<&Member> = self.members.values().collect();
         members.retain(|member| member.kind == kind);
-        members.sort_by(|a, b| compare_ids(&a.id, &b.id));
+        members.sort_by(|a, b| compare_ids_by_number(&a.id, &b.id));
         members
     }
 
@@ -300,7 +301,8 @@ impl League {
             .filter(move |m| m.referee() == Some(referee))
     }
 
-    /// Returns the first round that has open matches; none if the league is closed.
+    /// Returns the first round that has open matches; none before the start, after the last result,
+    /// and if the league is closed.
     pub fn open_round(&self) -> Option<u32> {
         let is_open = !self.closed && self.rounds_completed < self.rounds();
         is_open.then_some(self.rounds_completed + 1)

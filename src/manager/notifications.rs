@@ -6,7 +6,7 @@
 
 use super::league::{League, Match, MatchAssignment, Member};
 use super::notifier::Notifier;
-use crate::games::ending;
+use crate::games::result_status;
 use crate::protocol::{
     AgentKind, Champion, FinalStanding, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
     ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
@@ -25,16 +25,16 @@ pub struct NotificationCursor {
     results: usize,
     last_table: Option<Instant>,
     rounds: u32,
-    /// The number of the newest announcement that players have been sent.
+    /// The number of the newest announcement that is published to players.
     pub player_announcement: u64,
-    /// The number of the newest announcement that referees have been sent.
+    /// The number of the newest announcement that is published to referees.
     pub referee_announcement: u64,
     is_over: bool,
 }
 
 impl NotificationCursor {
     /// Returns the cursor of an agent that must get everything that still matters: the table, the
-    /// end of the last round, and what follows.
+    /// end of the last completed round, and what follows.
     pub fn before_last_round(league: &League) -> NotificationCursor {
         NotificationCursor {
             rounds: league.rounds_completed.saturating_sub(1),
@@ -191,7 +191,8 @@ impl League {
         let mut summary = RoundSummary::default();
         for the_match in self.round(round) {
             summary.total_matches += 1;
-            match the_match.recorded.as_ref().map(|r| ending(&r.result)) {
+            let recorded = the_match.recorded.as_ref();
+            match recorded.map(|recorded| result_status(&recorded.result)) {
                 Some(ResultStatus::Win) => summary.wins += 1,
                 Some(ResultStatus::Draw) => summary.draws += 1,
                 Some(ResultStatus::TechnicalLoss) => summary.technical_losses += 1,
@@ -237,7 +238,7 @@ impl League {
 }
 
 impl MatchAssignment {
-    /// Returns the match token of a player. It is empty if the referee makes its own.
+    /// Returns the match token of a player; none if the referee makes its own.
     fn token(&self, seat: usize) -> Option<String> {
         Some(self.tokens[seat].clone()).filter(|token| !token.is_empty())
     }

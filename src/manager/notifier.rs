@@ -96,7 +96,7 @@ impl Notifier {
 
     /// Gives a member a fresh queue if it is new or must get everything again. Returns true if it
     /// has done so: then the caller fills the queue.
-    pub fn reset_queue(self: &Arc<Self>, member: &Member) -> bool {
+    pub fn reset_queue_if_due(self: &Arc<Self>, member: &Member) -> bool {
         let is_due = self.with(&member.id, |recipient| match recipient.reset_at {
             None => self.start_delivery_thread(member),
             Some(time) => recipient.needs_reset && time.elapsed() >= RESET_INTERVAL,
@@ -272,7 +272,7 @@ impl Notifier {
     }
 
     /// Returns true if an agent has received everything, or does not answer.
-    pub fn has_received(&self, id: &str) -> bool {
+    pub fn has_received_all(&self, id: &str) -> bool {
         self.with(id, |recipient| {
             recipient.is_idle() || recipient.status.last_error.is_some()
         })

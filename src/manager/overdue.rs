@@ -17,31 +17,31 @@ use std::time::{Duration, Instant};
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// A moment to come, for the clock and as text.
-pub struct Deadline {
-    at: Instant,
+pub struct FutureTime {
+    instant: Instant,
     /// The moment as text.
-    pub written: Timestamp,
+    pub timestamp: Timestamp,
 }
 
-impl Deadline {
+impl FutureTime {
     /// Returns the moment after this time.
-    pub fn after(time: Duration) -> Deadline {
-        Deadline {
-            at: Instant::now() + time,
-            written: Timestamp::now().plus(time),
+    pub fn after(time: Duration) -> FutureTime {
+        FutureTime {
+            instant: Instant::now() + time,
+            timestamp: Timestamp::now().plus(time),
         }
     }
 
     /// Returns true if the moment is in the past.
     pub fn has_passed(&self) -> bool {
-        Instant::now() >= self.at
+        Instant::now() >= self.instant
     }
 }
 
 /// The deadlines of the referees that have open matches.
 #[derive(Default)]
 pub struct ReportDeadlines {
-    by_referee: BTreeMap<String, Deadline>,
+    by_referee: BTreeMap<String, FutureTime>,
     /// The number of events at the last update, and the time at which it last changed.
     events: u64,
     last_event: Option<Instant>,
@@ -75,14 +75,14 @@ impl ReportDeadlines {
                 self.by_referee.remove(id);
             } else if let Some(deadline) = self.by_referee.get(id) {
                 if deadline.has_passed() {
-                    let until = deadline.written;
+                    let until = deadline.timestamp;
                     let problem = format!("has not reported all its matches by {until}");
                     notifier.record_overdue(id, problem);
                     self.by_referee.remove(id);
                 }
-            } else if is_announced && notifier.has_received(id) {
+            } else if is_announced && notifier.has_received_all(id) {
                 let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
-                let deadline = Deadline::after(match_limit * batches);
+                let deadline = FutureTime::after(match_limit * batches);
                 self.by_referee.insert(id.clone(), deadline);
                 self.last_event = Some(Instant::now());
             }
@@ -90,7 +90,7 @@ impl ReportDeadlines {
     }
 
     /// Returns the reports that the league waits for, if nothing has happened for a while.
-    pub fn awaited_reports(&self, league: &League) -> Option<String> {
+    pub fn describe_awaited_reports(&self, league: &League) -> Option<String> {
         let idle = self.last_event?.elapsed();
         if self.by_referee.is_empty() || idle < IDLE_TIMEOUT {
             return None;
@@ -107,7 +107,7 @@ impl ReportDeadlines {
                 matches.push(format!("{} of {a} and {b}", the_match.id));
             }
 
-            let (matches, until) = (matches.join(", "), deadline.written);
+            let (matches, until) = (matches.join(", "), deadline.timestamp);
             referees.push(format!("{id} to report {matches} (until {until})"));
         }
         Some(format!("waiting for {}", referees.join(" and ")))

@@ -18,7 +18,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// The reason why a paused league does not go on.
-pub const PAUSED: &str =
+pub const PAUSED_REASON: &str =
     "the league is paused: no further match begins until the operator says resume";
 
 /// The answer to GET_STANDINGS.
@@ -227,7 +227,7 @@ impl League {
     /// Returns the status of the league. `waiting` is the reason why a running league does not go on.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
-        let paused = is_paused.then(|| PAUSED.into());
+        let paused = is_paused.then(|| PAUSED_REASON.into());
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
             status: self.progress(),

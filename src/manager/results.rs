@@ -5,7 +5,7 @@
 //! `rounds.rs`.
 
 use super::league::{Event, League, Match, Member, Recorded};
-use crate::games::ending;
+use crate::games::result_status;
 use crate::games::{self, Game};
 use crate::program::config::LeagueFile;
 use crate::protocol::{
@@ -117,7 +117,7 @@ fn check_result(
         replay(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
     let expected = games::match_result(&replayed, &rules.scoring);
     if result.winner == expected.winner
-        && ending(result) == replayed.status
+        && result_status(result) == replayed.status
         && result.score == expected.score
     {
         return Ok(());
@@ -129,22 +129,22 @@ fn check_result(
 }
 
 /// Returns the result that follows from the reported moves and number, or the reason why they are
-/// not possible. A technical loss does not follow from moves; only its points can be checked.
+/// not possible. A technical loss does not follow from moves: only its players and its points can be checked.
 fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
     let details = &result.details;
     let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;
-    if ending(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
+    if result_status(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
         return game.replay(players, &moves, details.drawn_number);
     }
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
         reason: Some("a player failed".into()),
-        ..games::unfinished_result(players, &moves)
+        ..games::result_without_winner(players, &moves)
     })
 }
 
 fn describe(result: &MatchResult) -> String {
-    let (ending, score) = (ending(result), &result.score);
+    let (status, score) = (result_status(result), &result.score);
     let winner = result.winner.as_deref().unwrap_or("nobody");
-    truncate(&format!("{ending}, winner {winner}, score {score:?}"), 120)
+    truncate(&format!("{status}, winner {winner}, score {score:?}"), 120)
 }

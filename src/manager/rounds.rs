@@ -12,8 +12,8 @@
 use super::Manager;
 use super::league::{Event, League};
 use super::notifications::NotificationCursor;
-use super::overdue::{Deadline, ReportDeadlines};
-use super::queries::PAUSED;
+use super::overdue::{FutureTime, ReportDeadlines};
+use super::queries::PAUSED_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::protocol::AgentKind;
@@ -27,7 +27,7 @@ const STEP_INTERVAL: Duration = Duration::from_millis(100);
 const IDLE_STEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time from an assignment that referees wait for players to receive it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
-const NO_REFEREE: &str =
+const NO_REFEREE_REASON: &str =
     "no referee is left: the league waits until one registers or answers again";
 
 /// The reason why a league waits.
@@ -43,10 +43,10 @@ pub struct Waiting {
 pub struct RoundLoop<'a> {
     manager: &'a Manager,
     cursor: NotificationCursor,
-    /// The open round; 0 if there is none.
+    /// The newest open round that the loop has seen; 0 before the start.
     round: u32,
     /// The time at which the matches of the open round may begin; `None` until they are assigned.
-    starts_at: Option<Deadline>,
+    starts_at: Option<FutureTime>,
     /// The time of the last assignment.
     assigned_at: Instant,
     /// The time by which each referee must have reported its matches.
@@ -91,7 +91,7 @@ impl<'a> RoundLoop<'a> {
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);
         while let Ok(true) = result {
-            result = store.decide(|league| self.next_event(league));
+            result = store.commit_event(|league| self.next_event(league));
         }
 
         // Publish what is new.
@@ -122,8 +122,8 @@ impl<'a> RoundLoop<'a> {
     /// matches that have no available referee are assigned.
     fn next_event(&mut self, league: &League) -> Option<Event> {
         if !league.started {
-            let (players, referees) = self.manager.awaited?;
-            return self.manager.start(league, players, referees);
+            let (players, referees) = self.manager.automatic_start?;
+            return self.manager.decide_start(league, players, referees);
         }
 
         let round = league.open_round()?;
@@ -131,7 +131,7 @@ impl<'a> RoundLoop<'a> {
             // After a restart of the manager, a round that has referees already goes on at once.
             let is_resumed = league.assigned_matches(round).next().is_some();
             self.round = round;
-            self.starts_at = is_resumed.then(|| Deadline::after(Duration::ZERO));
+            self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
         }
 
         let walkover = league.walkover(round, Timestamp::now());
@@ -141,11 +141,11 @@ impl<'a> RoundLoop<'a> {
 
         let referees = self.manager.notifier.available_referees(league);
         let digits = league.config.system.security.token_length;
-        let assignment =
-            league.assign(round, &referees, |player| token(player, &secret(digits)))?;
-        self.warn_of_lost_referees(league, &referees);
+        let assignment = league
+            .assign_open_matches(round, &referees, |player| token(player, &secret(digits)))?;
+        self.warn_of_unavailable_referees(league, &referees);
         self.starts_at
-            .get_or_insert_with(|| Deadline::after(self.manager.lead));
+            .get_or_insert_with(|| FutureTime::after(self.manager.lead));
         self.assigned_at = Instant::now();
         self.reports.clear();
         Some(assignment)
@@ -154,16 +154,16 @@ impl<'a> RoundLoop<'a> {
     /// Returns the reason if no match may begin at present.
     fn waiting_reason(&self, league: &League) -> Option<&'static str> {
         if league.paused {
-            Some(PAUSED)
+            Some(PAUSED_REASON)
         } else if self.manager.notifier.available_referees(league).is_empty() {
-            Some(NO_REFEREE)
+            Some(NO_REFEREE_REASON)
         } else {
             None
         }
     }
 
     /// Warns of the referees whose matches are assigned to the available ones.
-    fn warn_of_lost_referees(&self, league: &League, available: &[String]) {
+    fn warn_of_unavailable_referees(&self, league: &League, available: &[String]) {
         for id in league.ids(AgentKind::Referee) {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();
             if has_matches && !available.contains(&id) {
@@ -178,9 +178,9 @@ impl<'a> RoundLoop<'a> {
     /// Referees get an announcement when the lead time has passed and `have_players_received`.
     fn publish(&mut self, league: &League) {
         let notifier = &self.manager.notifier;
-        // What the referees were sent already, a referee that registers again gets at once.
+        // A referee that registers again gets at once what is published already.
         let is_published = self.cursor.referee_announcement == league.announcement_version;
-        let has_lead_passed = self.starts_at.as_ref().is_some_and(Deadline::has_passed);
+        let has_lead_passed = self.starts_at.as_ref().is_some_and(FutureTime::has_passed);
         let may_publish_to_referees = is_published
             || (has_lead_passed
                 && self.waiting_reason(league).is_none()
@@ -188,7 +188,7 @@ impl<'a> RoundLoop<'a> {
 
         let mut members = Vec::new();
         for member in league.members.values() {
-            if notifier.reset_queue(member) {
+            if notifier.reset_queue_if_due(member) {
                 let mut cursor = NotificationCursor::before_last_round(league);
                 cursor.publish_changes(notifier, league, &[member], may_publish_to_referees);
             } else {
@@ -207,7 +207,7 @@ impl<'a> RoundLoop<'a> {
         }
         let mut players = league.members(AgentKind::Player).into_iter();
         self.cursor.player_announcement == league.announcement_version
-            && players.all(|player| self.manager.notifier.has_received(&player.id))
+            && players.all(|player| self.manager.notifier.has_received_all(&player.id))
     }
 
     /// Returns what the open round waits for: agents, the lead time, or reports of referees.
@@ -222,12 +222,12 @@ impl<'a> RoundLoop<'a> {
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()
         {
-            let (round, time) = (self.round, starts_at.written);
+            let (round, time) = (self.round, starts_at.timestamp);
             let reason = format!("round {round} is announced: its matches begin at {time}");
             waiting.reason = Some(reason);
             waiting.next_at = Some(time);
         } else {
-            waiting.reason = self.reports.awaited_reports(league);
+            waiting.reason = self.reports.describe_awaited_reports(league);
         }
         waiting
     }

@@ -37,7 +37,7 @@ impl League {
 
     /// Assigns the unfinished matches of a round to the `available` referees, by their capacity. A
     /// match that has one of them already keeps it. `new_token` makes a match token for a player.
-    pub fn assign(
+    pub fn assign_open_matches(
         &self,
         round: u32,
         available: &[String],

@@ -3,14 +3,14 @@
 //! `PlayerStats` counts the results of one player. `rank_groups` sorts the rows of the table: first
 //! by points, then by each tiebreaker of the league file in turn, then by id.
 
-use crate::games::{TieBreak, ending};
+use crate::games::{TieBreak, result_status};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 
 /// Compares ids by their numbers: P99 comes before P100.
-pub fn compare_ids(a: &str, b: &str) -> Ordering {
+pub fn compare_ids_by_number(a: &str, b: &str) -> Ordering {
     (a.len(), a).cmp(&(b.len(), b))
 }
 
@@ -44,14 +44,14 @@ impl PlayerStats {
     /// Counts a result.
     pub fn add(&mut self, player_id: &str, result: &MatchResult) {
         let has_won = result.winner.as_deref() == Some(player_id);
-        let ending = ending(result);
+        let status = result_status(result);
         self.points += result.score.get(player_id).unwrap_or(&0);
-        self.is_suspended = ending == ResultStatus::TechnicalLoss && !has_won;
+        self.is_suspended = status == ResultStatus::TechnicalLoss && !has_won;
         self.technical_losses += u32::from(self.is_suspended);
 
         if has_won {
             self.record.wins += 1;
-        } else if ending == ResultStatus::Draw {
+        } else if status == ResultStatus::Draw {
             self.record.draws += 1;
         } else {
             self.record.losses += 1; // a technical loss is a loss, also if both players lose
@@ -75,7 +75,7 @@ pub fn rank_groups(
     tiebreakers: &[TieBreak],
     scores: &[&Score],
 ) -> Vec<Vec<Standing>> {
-    rows.sort_by(|a, b| compare_ids(&a.player_id, &b.player_id));
+    rows.sort_by(|a, b| compare_ids_by_number(&a.player_id, &b.player_id));
     let mut groups = split(rows, |row| row.points);
 
     for tiebreaker in tiebreakers {

@@ -1,9 +1,9 @@
 //! The invitations that a player has accepted, and the tokens that the league manager has announced:
 //! with them it decides which messages of a referee it accepts.
 //!
-//! The manager announces a token for each match, which only the assigned referee knows too. So
-//! another program can neither read our choice nor replace a genuine invitation. If no token was
-//! announced (another manager may send none), the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
+//! The manager announces to each player a token for its match, which only the assigned referee knows
+//! too. So another program can neither read our choice nor replace a genuine invitation. If no token
+//! was announced (the referee makes its own), the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
 //! `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;

@@ -91,20 +91,20 @@ pub fn archive(path: &Path) -> io::Result<()> {
 
 /// A file of JSON lines that only one program has at a time. The program may be killed at any moment:
 /// a record is there, or `append` has not returned yet.
-pub struct Lines {
+pub struct JsonLinesFile {
     path: PathBuf,
     file: File,
     /// Length of all complete lines, in bytes.
     length: u64,
 }
 
-impl Lines {
+impl JsonLinesFile {
     /// Opens or creates the file and calls `read_line` for each line. An incomplete last line is
     /// removed.
     pub fn open(
         path: &Path,
         mut read_line: impl FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<Lines> {
+    ) -> io::Result<JsonLinesFile> {
         if fs::symlink_metadata(path).is_ok_and(|found| !found.is_file()) {
             return Err(with_path(
                 path,
@@ -136,7 +136,7 @@ impl Lines {
         }
         file.set_len(length)?;
         let path = path.into();
-        Ok(Lines { path, file, length })
+        Ok(JsonLinesFile { path, file, length })
     }
 
     /// Adds a record; it is on the disk when this returns. After an error nothing has changed.

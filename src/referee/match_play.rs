@@ -5,7 +5,7 @@
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the program plays over HTTP
 //! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
-//! `player/invitations.rs`, the player's side of a question.
+//! `player/invitations.rs`, the player's side.
 
 use super::assignments::Assignment;
 use super::match_messages::Question;
@@ -44,7 +44,7 @@ pub trait MatchIo: Sync {
     fn time_elapsed(&self) -> Duration;
     /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
-    /// Writes the result to disk. Fails if the match is no longer ours.
+    /// Writes the result to disk. Fails if the match is no longer ours, or if the disk fails.
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
@@ -221,20 +221,20 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
 
     /// Decides what follows a failed attempt, until there were `max_retries` attempts.
     ///
-    /// | failure                | invitation        | call for a move                      |
-    /// |------------------------|-------------------|--------------------------------------|
-    /// | it is not delivered    | is repeated       | is repeated                          |
-    /// | no answer in time      | the player loses  | is repeated, but not a correction    |
-    /// | a wrong answer         | the player loses  | may be corrected, until the deadline |
+    /// | failure                   | invitation        | call for a move                      |
+    /// |---------------------------|-------------------|--------------------------------------|
+    /// | no connection, HTTP error | is repeated       | is repeated                          |
+    /// | no answer in time         | the player loses  | is repeated, but not a correction    |
+    /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
     fn next_step(&self, failure: &CallError) -> NextStep {
         let policy = &self.io.config().retry_policy;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let is_unreachable = failure.code() == ErrorCode::ConnectionError;
+        let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
         let is_invitation = self.question.moves.is_none();
 
         if self.attempt == policy.max_retries
             || (is_too_slow && self.is_correction)
-            || (is_invitation && !is_unreachable)
+            || (is_invitation && !has_connection_failed)
         {
             NextStep::GiveUp
         } else if failure.is_retryable() {

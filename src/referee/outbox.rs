@@ -3,9 +3,9 @@
 //!
 //! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
 //! reports every result in it once more, and the manager acknowledges each once more, so it is not
-//! recorded which results were acknowledged. Read next: `program/storage.rs`, where `Lines` is.
+//! recorded which results were acknowledged. Read next: `program/storage.rs`, where `JsonLinesFile` is.
 
-use crate::program::storage::Lines;
+use crate::program::storage::JsonLinesFile;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -24,7 +24,7 @@ pub struct PendingResult {
 #[derive(Default)]
 pub struct Outbox {
     /// The file, once we are registered.
-    file: Option<Lines>,
+    file: Option<JsonLinesFile>,
     /// The newest result of each match.
     results: BTreeMap<String, PendingResult>,
     /// The matches whose results must be reported now.
@@ -38,7 +38,7 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = Lines::open(&folder.join("outbox.jsonl"), |line| {
+        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
             }

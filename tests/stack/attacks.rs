@@ -4,7 +4,7 @@
 
 use super::support::fake::LEAGUE;
 use super::support::*;
-use league::program::storage::Lines;
+use league::program::storage::JsonLinesFile;
 use league::values::Endpoint;
 use std::net::TcpStream;
 use std::time::Instant;
@@ -153,7 +153,7 @@ fn requests_with_an_unknown_token_are_logged_at_a_limited_rate() {
 fn journal_that_is_not_ours_is_refused_and_left_alone() {
     let test = TestLeague::new("");
     let open = |name: &str| -> io::Result<()> {
-        Lines::open(&test.folder.join(name), |_| Ok(())).map(drop)
+        JsonLinesFile::open(&test.folder.join(name), |_| Ok(())).map(drop)
     };
     fs::write(test.folder.join("letter"), "Dear diary").unwrap();
     fs::create_dir(test.folder.join("folder")).unwrap();

@@ -8,7 +8,7 @@ use league::games::{judge, match_result};
 use league::json::decode;
 use league::player::history::History;
 use league::player::{PastMatch, Turn};
-use league::program::storage::Lines;
+use league::program::storage::JsonLinesFile;
 use league::protocol::{MatchState, Parity, RoundAnnouncement};
 use league::referee::assignments::{Assignment, Assignments};
 use league::referee::outbox::{Outbox, PendingResult};
@@ -27,7 +27,7 @@ fn cut_file_has_whole_lines_only() {
     let open = || {
         let opened = open_again(|| {
             let mut read: Vec<Value> = Vec::new();
-            let lines = Lines::open(&path, |line| {
+            let lines = JsonLinesFile::open(&path, |line| {
                 read.push(serde_json::from_slice(line)?);
                 Ok(())
             });

@@ -7,7 +7,7 @@ use super::support::offline::{referees, rules};
 use super::support::offline_league::OfflineLeague;
 use fastrand::Rng;
 use league::games::derive_seed;
-use league::games::ending;
+use league::games::result_status;
 use league::manager::league::{League, Match};
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
 use std::collections::{BTreeMap, BTreeSet};
@@ -143,7 +143,9 @@ fn check(league: &League) {
         let won = own
             .iter()
             .filter(|item| item.winner.as_ref() == Some(&row.player_id));
-        let drawn = own.iter().filter(|item| ending(item) == ResultStatus::Draw);
+        let drawn = own
+            .iter()
+            .filter(|item| result_status(item) == ResultStatus::Draw);
         let counted = [own.len(), won.count(), drawn.count()].map(|count| count as u32);
         assert_eq!([row.played, row.wins, row.draws], counted, "{row:?}");
         assert_eq!(

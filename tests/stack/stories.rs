@@ -36,7 +36,7 @@ fn longest_notifications_fit_the_limit() {
     let event = league.start(None, league.pairings());
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
-    let event = league.assign(1, &referees(&league)[..1], token);
+    let event = league.assign_open_matches(1, &referees(&league)[..1], token);
     happen(&mut league, event);
     let size = |notice: Value| notice.to_string().len();
     for reader in [None, Some("REF01"), Some("REF02")] {

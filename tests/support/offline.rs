@@ -227,11 +227,11 @@ pub fn assignment(league: &League, round: u32, present: &[String]) -> Option<Eve
         made += 1;
         format!("{player}-{made}")
     };
-    league.assign(round, present, token)
+    league.assign_open_matches(round, present, token)
 }
 
 /// Gives them out.
-pub fn assign(league: &mut League, round: u32, present: &[&str]) {
+pub fn assign_open_matches(league: &mut League, round: u32, present: &[&str]) {
     let present: Vec<String> = present.iter().map(|id| id.to_string()).collect();
     let event = assignment(league, round, &present);
     happen(league, event);
@@ -312,7 +312,7 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
                 status: ResultStatus::Win,
                 winner_player_id: Some(players[0].clone()),
                 reason: Some("so it was".into()),
-                ..games::unfinished_result(&players, &moves)
+                ..games::result_without_winner(&players, &moves)
             };
         }
         match choices {
@@ -351,7 +351,7 @@ pub fn league_with(rules: Config, script: &str) -> League {
     happen(&mut league, event);
     let signs = script.chars().filter(|item| is_sign(*item));
     let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();
-    (1..=rounds.len()).for_each(|round| assign(&mut league, round as u32, &["REF01"]));
+    (1..=rounds.len()).for_each(|round| assign_open_matches(&mut league, round as u32, &["REF01"]));
     for (match_id, sign) in ids.iter().zip(signs) {
         match sign {
             '>' => play(&mut league, match_id, ends("wins")),
