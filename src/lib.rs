@@ -37,8 +37,8 @@
 //! as arguments, so tests can call them directly; a draw can be repeated with a seed.
 //!
 //! # Reading order
-//! These ten files can be read in two evenings. From the second on, the first lines of each name
-//! the next one. Keep `protocol.rs` open at the same time:
+//! These ten files can be read in two or three evenings. From the second on, the first lines of each
+//! name the next one. Keep `protocol.rs` open at the same time:
 //! it begins with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
 //! 2. `games.rs`: the definition of a game.
