@@ -9,7 +9,7 @@ league is played to its end, all results are right, and no player has lost one t
 """
 
 import pathlib, resource, shutil, socket, sys, tempfile, threading, time
-from real_league import League, free_port
+from real_league import League, free_ports
 
 PLAYERS, REFEREES = 8, 2
 MATCHES = PLAYERS * (PLAYERS - 1) // 2
@@ -47,7 +47,7 @@ def is_open(connection):
 def main(seconds=40, count=640):
     resource.setrlimit(resource.RLIMIT_NOFILE, (1024, resource.getrlimit(resource.RLIMIT_NOFILE)[1]))
     folder = pathlib.Path(tempfile.mkdtemp(prefix="flood-"))
-    ports = [free_port() for _ in range(1 + REFEREES + PLAYERS)]
+    ports = free_ports(1 + REFEREES + PLAYERS)
     league = League(folder, ports, players=PLAYERS, referees=REFEREES)
     league.start_all(but=f"P{PLAYERS:02}")  # the league begins with the last player
 

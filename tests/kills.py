@@ -10,14 +10,14 @@ real_league.py; every player must also have been told the champion.
 """
 
 import pathlib, random, shutil, sys, tempfile
-from real_league import PLAYERS, REFEREES, League, free_port
+from real_league import PLAYERS, REFEREES, League, free_ports
 
 TIMEOUT = 120  # seconds until a league that is left in peace must be over
 
 
 def play(seed, folder):
     """Plays a league. Returns the number of kills, and what was wrong."""
-    league = League(folder, [free_port() for _ in range(1 + REFEREES + PLAYERS)])
+    league = League(folder, free_ports(1 + REFEREES + PLAYERS))
     league.start_all()
     league.kill_at_random(random.Random(seed))
     faults = [*league.wait_for_end(TIMEOUT), *league.faults()]

@@ -11,7 +11,7 @@ were refused for good, and the matches that were given to another referee.
 """
 
 import collections, pathlib, random, shutil, socket, sys, tempfile, threading, time
-from real_league import MATCHES, PLAYERS, REFEREES, League, free_port
+from real_league import MATCHES, PLAYERS, REFEREES, League, free_ports
 
 FAULTS = ["refuse", "lose request", "lose answer", "cut answer", "delay", "long delay", "double", "late copy"]
 TIMEOUT = 120  # seconds until a league must be over
@@ -102,7 +102,7 @@ class Proxy:
 
 def play(seed, folder, rate, counts, with_kills):
     """Plays a league. Returns what was wrong."""
-    ports = [free_port() for _ in range(1 + REFEREES + PLAYERS)]
+    ports = free_ports(1 + REFEREES + PLAYERS)
     proxies = [Proxy(port, random.Random(seed * 100 + n), rate, counts) for n, port in enumerate(ports)]
     league = League(folder, ports, [proxy.port for proxy in proxies])
     league.start_all()

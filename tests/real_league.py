@@ -1,6 +1,6 @@
 """A league of real processes on this machine, for kills.py and network.py: it starts, kills and checks them."""
 
-import collections, json, pathlib, re, shutil, socket, subprocess, time
+import collections, json, pathlib, random, re, shutil, socket, subprocess, time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PLAYERS, REFEREES = 4, 2
@@ -8,10 +8,21 @@ MATCHES = PLAYERS * (PLAYERS - 1) // 2
 TOKEN = re.compile(r"tok-[a-z0-9]+-[0-9a-f]{8}")
 
 
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
+def free_ports(count):
+    """Returns different ports that are free. The system itself gives away ports above them, to proxies and to outgoing
+    connections, so that none is taken before its program starts."""
+    ports = []
+    for port in random.sample(range(10000, 30000), 1000):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue  # in use
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise OSError("no free ports from 10000 to 30000")
 
 
 def configure(folder):
