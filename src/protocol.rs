@@ -128,10 +128,11 @@ pub enum ResultStatus {
 }
 
 /// The answer to a registration.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum RegistrationStatus {
     Accepted,
+    #[default]
     Rejected,
 }
 
@@ -239,10 +240,26 @@ pub struct Envelope {
     pub match_id: Option<String>,
 }
 
+impl Envelope {
+    /// Returns the envelope of a message that is written now.
+    pub fn new(sender: &str, conversation_id: &str) -> Envelope {
+        Envelope {
+            protocol: PROTOCOL.into(),
+            sender: sender.into(),
+            timestamp: Timestamp::now(),
+            conversation_id: conversation_id.into(),
+            auth_token: None,
+            league_id: None,
+            round_id: None,
+            match_id: None,
+        }
+    }
+}
+
 /// The description that an agent registers with. Only a referee says how many matches it plays at once, and
 /// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
 /// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeta {
     pub display_name: String,
     pub version: String,
@@ -266,7 +283,7 @@ pub struct RefereeRegisterRequest {
 
 /// A referee is in, with an id and a token; or it is not, and `reason` says why. With
 /// `proves_itself` the manager promises that its own requests carry that token.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct RefereeRegisterResponse {
     pub status: RegistrationStatus,
     #[serde(default, deserialize_with = "nullable")]
@@ -286,7 +303,7 @@ pub struct LeagueRegisterRequest {
 }
 
 /// The reply to the registration of a player, like that of a referee.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct LeagueRegisterResponse {
     pub status: RegistrationStatus,
     #[serde(default, deserialize_with = "nullable")]
@@ -297,6 +314,20 @@ pub struct LeagueRegisterResponse {
     pub league_id: Option<String>,
     pub error_code: Option<String>,
     pub proves_itself: Option<bool>,
+}
+
+impl From<RefereeRegisterResponse> for LeagueRegisterResponse {
+    fn from(response: RefereeRegisterResponse) -> LeagueRegisterResponse {
+        LeagueRegisterResponse {
+            status: response.status,
+            player_id: response.referee_id,
+            reason: response.reason,
+            auth_token: response.auth_token,
+            league_id: response.league_id,
+            error_code: response.error_code,
+            proves_itself: response.proves_itself,
+        }
+    }
 }
 
 /// The operator starts the league.
@@ -553,7 +584,7 @@ pub struct LeagueStandingsUpdate {
 }
 
 /// One row of the table.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Standing {
     pub rank: u32,
     pub player_id: String,
@@ -634,6 +665,23 @@ pub struct LeagueQueryResponse {
     pub success: bool,
     pub data: Option<JsonObject>,
     pub error: Option<QueryError>,
+}
+
+impl LeagueQueryResponse {
+    /// Returns the answer to a query: its data, or why there are none.
+    pub fn new(query_type: String, answer: Result<Value, ProtocolError>) -> LeagueQueryResponse {
+        let error = answer.as_ref().err().map(|error| QueryError {
+            error_code: error.code.to_string(),
+            error_name: error.code.name().into(),
+            error_description: error.detail(),
+        });
+        LeagueQueryResponse {
+            query_type,
+            success: error.is_none(),
+            data: answer.ok().and_then(|data| data.as_object().cloned()),
+            error,
+        }
+    }
 }
 
 /// The reason why a query is not answered; unlike in LEAGUE_ERROR, `error_description` explains.

@@ -6,10 +6,10 @@
 
 use super::league::{League, Match, Member, scheduled_matches};
 use super::standings::{PlayerStats, Score, rank_groups};
-use crate::json::{decode, deserialize};
+use crate::json::decode;
 use crate::protocol::{
     AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
-    ProtocolError, QueryError, QueryParams, QueryType, Standing,
+    ProtocolError, QueryParams, QueryType, Standing,
 };
 use crate::values::truncate;
 use serde::{Deserialize, Serialize};
@@ -37,25 +37,8 @@ impl League {
     ) -> Result<LeagueQueryResponse, ProtocolError> {
         let query_type =
             decode::<String>(&query.query_type).map_err(|error| error.in_field("query_type"))?;
-        let mut response = LeagueQueryResponse {
-            query_type,
-            success: true,
-            data: None,
-            error: None,
-        };
-
-        match self.query_data(query, sender) {
-            Ok(data) => response.data = Some(deserialize(&data)?),
-            Err(error) => {
-                response.success = false;
-                response.error = Some(QueryError {
-                    error_code: error.code.to_string(),
-                    error_name: error.code.name().into(),
-                    error_description: error.detail(),
-                });
-            }
-        }
-        Ok(response)
+        let answer = self.query_data(query, sender);
+        Ok(LeagueQueryResponse::new(query_type, answer))
     }
 
     fn query_data(&self, query: &LeagueQuery, sender: &Member) -> Result<Value, ProtocolError> {

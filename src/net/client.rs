@@ -9,7 +9,7 @@ use super::call_error::CallError;
 use super::log::{Content, Field, Level, Log, to_json};
 use super::sync::{lock, secret};
 use crate::json::FieldError;
-use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, ProtocolError};
+use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, ProtocolError};
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
@@ -133,14 +133,11 @@ impl Client {
     pub fn build(&self, message: &Message, context: &MessageContext) -> Value {
         let (sender, league_id) = lock(&self.identity).clone();
         let envelope = Envelope {
-            protocol: PROTOCOL.into(),
-            sender,
-            timestamp: Timestamp::now(),
-            conversation_id: context.conversation_id.clone(),
             auth_token: context.auth_token.clone(),
             league_id,
             round_id: context.round_id,
             match_id: context.match_id.clone(),
+            ..Envelope::new(&sender, &context.conversation_id)
         };
         protocol::to_json(&envelope, message)
     }

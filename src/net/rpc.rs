@@ -12,8 +12,8 @@ use super::log::{Content, Level, text_field, to_json};
 use super::mcp;
 use crate::json::{FieldError, decode};
 use crate::protocol::{
-    self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueError, LeagueRegisterRequest,
-    Message, MessageSpec, ProtocolError, RefereeRegisterRequest,
+    self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueRegisterRequest, Message,
+    MessageSpec, ProtocolError, RefereeRegisterRequest,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
 use serde_json::{Value, json};
@@ -358,18 +358,11 @@ impl RpcServer {
     /// referees it, else LEAGUE_ERROR. See "Errors" in `protocol.md`.
     fn error_message(&self, request: &Value, refusal: &ProtocolError) -> Message {
         let original = text_field(request, "message_type").unwrap_or("UNKNOWN".into());
-        let error_code = refusal.code.to_string();
-        let error_description = refusal.code.name().into();
-        let context = Some(refusal.context.clone());
+        let error = refusal.league_error(&original);
 
         let match_id = text_field(request, "match_id");
         let Some(match_id) = match_id.filter(|_| self.agent.kind() != AgentKind::Manager) else {
-            return Message::LeagueError(LeagueError {
-                error_code,
-                error_description,
-                original_message_type: Some(original),
-                context,
-            });
+            return error.into();
         };
 
         let player_id = text_field(request, "player_id");
@@ -377,13 +370,13 @@ impl RpcServer {
         let own_id = sender.rsplit(':').next().unwrap_or_default();
         Message::GameError(GameError {
             match_id,
-            error_code,
-            error_description,
+            error_code: error.error_code,
+            error_description: error.error_description,
             affected_player: player_id.clone().unwrap_or(own_id.into()),
             action_required: original,
             player_id,
             retry_info: None,
-            context,
+            context: error.context,
             consequence: Some("Refused; nothing has changed".into()),
         })
     }

@@ -270,9 +270,9 @@ impl Session {
             game_types,
             contact_endpoint: self.program.endpoint.clone(),
             max_concurrent_matches: is_referee.then_some(self.program.max_concurrent_matches()),
-            protocol_version: None,
             uses_match_tokens: is_referee.then_some(true),
             registration_key: Some(old.registration_key.clone()),
+            ..AgentMeta::default()
         };
 
         if is_referee {
@@ -396,20 +396,11 @@ fn is_final(error: &CallError) -> bool {
     }
 }
 
-/// Returns the manager's response. That to a referee is the same as that to a player, except for the
-/// name of the id.
+/// Returns the manager's response.
 fn registration_response(reply: Message) -> Result<LeagueRegisterResponse, Exit> {
     match reply {
         Message::LeagueRegisterResponse(response) => Ok(response),
-        Message::RefereeRegisterResponse(response) => Ok(LeagueRegisterResponse {
-            status: response.status,
-            player_id: response.referee_id,
-            reason: response.reason,
-            auth_token: response.auth_token,
-            league_id: response.league_id,
-            error_code: response.error_code,
-            proves_itself: response.proves_itself,
-        }),
+        Message::RefereeRegisterResponse(response) => Ok(response.into()),
         Message::LeagueError(error) => Err(Exit::failure(format!("refused: {}", error.explain()))),
         other => Err(Exit::failure(format!("answered with {}", other.name()))),
     }

@@ -120,6 +120,16 @@ impl ProtocolError {
         matches!(field, "" | "result" | "message_type")
     }
 
+    /// Returns the LEAGUE_ERROR that refuses a message of that type.
+    pub fn league_error(&self, refused_type: &str) -> LeagueError {
+        LeagueError {
+            error_code: self.code.to_string(),
+            error_description: self.code.name().into(),
+            original_message_type: Some(refused_type.into()),
+            context: Some(self.context.clone()),
+        }
+    }
+
     /// Returns the field and the problem in one line.
     pub fn detail(&self) -> String {
         format_context(&self.context)
