@@ -26,6 +26,9 @@ league: target/built $(FILE) ## a whole league here: make league PLAYERS=8 REFER
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
 		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
 
+small: target/built ## the small league, to be read in an evening and changed: make small PLAYERS=6
+	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS))
+
 # A game that has no league file yet gets that of Even/Odd under its own name.
 config/leagues/league_2025_%.json:
 	@grep -q '"$*"' config/games/games_registry.json || { echo 'GAME=$*: config/games/games_registry.json has no such game'; exit 2; }
@@ -73,4 +76,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league class agent again check trace test bench clean
+.PHONY: help league small class agent again check trace test bench clean

@@ -281,7 +281,7 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
 }
 
 /// Returns the program of that name in the folder of this one, if there is one.
-fn installed_program(name: &str) -> Option<PathBuf> {
+pub fn installed_program(name: &str) -> Option<PathBuf> {
     let path = current_exe().ok()?;
     let path = path.with_file_name(format!("{name}{EXE_SUFFIX}"));
     path.is_file().then_some(path)

@@ -24,6 +24,7 @@ mod rehearsal;
 mod render;
 mod screen;
 mod season;
+mod small;
 mod statistics;
 mod strategies;
 mod tables;
@@ -38,7 +39,8 @@ use std::process::ExitCode;
 
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
-    let mut usages = vec![local::USAGE, class::USAGE, class::SERVE_USAGE, play::USAGE];
+    let mut usages = vec![local::USAGE, small::USAGE];
+    usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
     usages.extend(operator::USAGES);
     usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
     usages.extend([groups::USAGE, season::USAGE]);
@@ -66,6 +68,7 @@ fn run(arguments: Vec<String>) -> Result<(), Exit> {
 
     match command.as_str() {
         "local" => local::run(args),
+        "small" => small::run(args),
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),

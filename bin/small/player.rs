@@ -1,0 +1,106 @@
+//! The small player: it registers, joins its matches, and chooses even or odd. Change `choose`.
+//!
+//! It trusts its league, and remembers its matches only while it runs. The player of chapter two
+//! (`src/player.rs`) joins announced matches only, checks the token of a match, answers a repeated
+//! call with the same choice, and survives a restart.
+
+mod net;
+
+use league::protocol::{
+    AgentKind, ChooseParityCall, ChooseParityResponse, GameInvitation, GameJoinAck, GameOver,
+    IncomingMessage, LeagueRegisterRequest, Message, Parity, ProtocolError,
+};
+use league::values::Timestamp;
+use net::Agent;
+use std::sync::{Arc, Mutex};
+use tiny_http::Server;
+
+struct Player {
+    agent: Arc<Agent>,
+    /// The results of our matches, oldest first.
+    history: Mutex<Vec<GameOver>>,
+}
+
+/// The strategy: replace it by a better one. `history` has our matches so far, oldest first.
+fn choose(_history: &[GameOver]) -> Parity {
+    if fastrand::bool() {
+        Parity::Even
+    } else {
+        Parity::Odd
+    }
+}
+
+fn main() {
+    let started = net::start(AgentKind::Player);
+    let (agent, server, _) = started.unwrap_or_else(|problem| net::exit(2, &problem));
+    run(agent, server).unwrap_or_else(|problem| net::exit(1, &problem));
+}
+
+/// The life of a player.
+fn run(mut agent: Agent, server: Server) -> Result<(), String> {
+    // Register. Then answer each request in a thread of its own.
+    let player_meta = agent.meta();
+    agent.register(LeagueRegisterRequest { player_meta }.into())?;
+    let agent = Arc::new(agent);
+    let player = Player {
+        agent: Arc::clone(&agent),
+        history: Mutex::new(Vec::new()),
+    };
+    let handler = move |received: &IncomingMessage| player.handle(received);
+    let accepted = net::serve(agent, server, Arc::new(handler));
+
+    // Wait until the league is over.
+    for message in accepted {
+        if let Message::LeagueCompleted(_) = message {
+            break;
+        }
+    }
+    Ok(())
+}
+
+impl Player {
+    /// Returns the reply to a message; `None` where a receipt is enough.
+    fn handle(&self, received: &IncomingMessage) -> Result<Option<Message>, ProtocolError> {
+        let envelope = &received.envelope;
+        if envelope.sender.starts_with("league_manager") {
+            self.agent.check_token(envelope)?;
+        }
+        let token = envelope.auth_token.clone();
+        match &received.message {
+            Message::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
+            Message::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
+            Message::GameOver(over) => {
+                self.history.lock().unwrap().push(over.clone());
+                Ok(None)
+            }
+            Message::GameError(error) => {
+                println!("{}: {}", error.match_id, error.explain());
+                Ok(None)
+            }
+            // Announcements, tables and the rest stand in the log.
+            _ => Ok(None),
+        }
+    }
+
+    /// Accepts an invitation. The token of the match goes back with each reply.
+    fn join(&self, invitation: &GameInvitation, auth_token: Option<String>) -> Message {
+        Message::GameJoinAck(GameJoinAck {
+            match_id: invitation.match_id.clone(),
+            player_id: self.agent.id.clone(),
+            arrival_timestamp: Timestamp::now(),
+            accept: true,
+            auth_token,
+        })
+    }
+
+    /// Answers a call with a choice.
+    fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Message {
+        let history = self.history.lock().unwrap().clone();
+        Message::ChooseParityResponse(ChooseParityResponse {
+            match_id: call.match_id.clone(),
+            player_id: self.agent.id.clone(),
+            parity_choice: choose(&history).as_str().into(),
+            auth_token,
+        })
+    }
+}

@@ -1,0 +1,393 @@
+//! What the small manager knows: the members, the schedule and the results; and what follows from
+//! them: the table and the answers to queries. There is no network in this file.
+//!
+//! In chapter two every change is an event that is written to disk before it counts
+//! (`src/manager/league.rs`), and an agent that comes again is known again (`registration.rs`).
+
+use crate::net::LeagueFile;
+use league::games::{self, TieBreak};
+use league::protocol::{
+    AgentKind, AgentMeta, ErrorCode, GAME, GameResult, LeaguePhase, MatchEntry, MatchResultReport,
+    ProtocolError, Record, ResultStatus, Standing,
+};
+use league::values;
+use serde_json::{Value, json};
+
+pub struct League {
+    rules: LeagueFile,
+    pub phase: LeaguePhase,
+    pub current_round: u32,
+    pub members: Vec<Member>,
+    pub matches: Vec<Match>,
+}
+
+/// A registered agent.
+#[derive(Clone)]
+pub struct Member {
+    pub kind: AgentKind,
+    pub id: String,
+    pub token: String,
+    pub meta: AgentMeta,
+}
+
+impl Member {
+    /// Returns the name with which the agent signs its messages.
+    pub fn name(&self) -> String {
+        format!("{}:{}", self.kind, self.id)
+    }
+}
+
+/// A match of the schedule, and its result once that is reported.
+pub struct Match {
+    pub id: String,
+    pub round_id: u32,
+    pub players: [String; 2],
+    pub referee_id: String,
+    pub result: Option<GameResult>,
+}
+
+impl League {
+    pub fn new(rules: &LeagueFile) -> League {
+        League {
+            rules: rules.clone(),
+            phase: LeaguePhase::Waiting,
+            current_round: 0,
+            members: Vec::new(),
+            matches: Vec::new(),
+        }
+    }
+
+    // ------------------------------------------------------------ Members
+
+    /// Returns the members of a kind, in the order of their ids.
+    pub fn members_of(&self, kind: AgentKind) -> Vec<&Member> {
+        let mut members: Vec<&Member> = self.members.iter().collect();
+        members.retain(|member| member.kind == kind);
+        members.sort_by_key(|member| (member.id.len(), &member.id));
+        members
+    }
+
+    fn member(&self, id: &str) -> Option<&Member> {
+        self.members.iter().find(|member| member.id == id)
+    }
+
+    fn name_of(&self, id: &str) -> String {
+        let member = self.member(id);
+        member.map_or(id.to_string(), |member| member.meta.display_name.clone())
+    }
+
+    fn endpoint_of(&self, id: &str) -> Option<String> {
+        Some(self.member(id)?.meta.contact_endpoint.clone())
+    }
+
+    /// Registers an agent. It gets the id that its sender asks for (`player:P07`) if that is free,
+    /// else the first free one. An error says why the agent is rejected.
+    pub fn register(
+        &mut self,
+        kind: AgentKind,
+        meta: &AgentMeta,
+        sender: &str,
+    ) -> Result<Member, String> {
+        self.check(kind, meta)?;
+        let mut free_ids: Vec<String> = (1..1000).map(|number| kind.format_id(number)).collect();
+        free_ids.retain(|id| self.members.iter().all(|member| member.id != *id));
+        let wanted = free_ids.iter().find(|id| sender == format!("{kind}:{id}"));
+        let id = wanted.unwrap_or(&free_ids[0]).clone();
+        let member = Member {
+            kind,
+            token: values::token(&id, &format!("{:032x}", fastrand::u128(..))),
+            id,
+            meta: meta.clone(),
+        };
+        self.members.push(member.clone());
+        Ok(member)
+    }
+
+    /// Checks whether an agent may become a member. An error says why not.
+    fn check(&self, kind: AgentKind, meta: &AgentMeta) -> Result<(), String> {
+        if self.phase != LeaguePhase::Waiting {
+            return Err("Registration closed - league already started".to_string());
+        }
+        let count = self.members_of(kind).len();
+        if kind == AgentKind::Player && count >= self.rules.participants.max_players {
+            return Err("Maximum players reached".to_string());
+        }
+        if !meta.game_types.contains(&GAME.to_string()) {
+            return Err(format!("Unsupported game type: this league plays {GAME}"));
+        }
+        values::check_display_name(&meta.display_name)
+            .map_err(|legal| format!("display_name: must be {legal}"))?;
+        values::check_version(&meta.version)
+            .map_err(|legal| format!("version: must be {legal}"))?;
+        values::check_url(&meta.contact_endpoint)
+            .map_err(|legal| format!("contact_endpoint: must be {legal}"))
+    }
+
+    // ------------------------------------------------------------ Schedule
+
+    /// Starts the league. An error says what is missing.
+    pub fn start(&mut self) -> Result<(), String> {
+        let players = self.members_of(AgentKind::Player).len();
+        let referees = self.members_of(AgentKind::Referee).len();
+        let needed = self.rules.participants.min_players;
+        if players < needed || referees == 0 {
+            return Err(format!(
+                "{players} of at least {needed} players and {referees} of at least 1 referee are here"
+            ));
+        }
+        self.phase = LeaguePhase::Running;
+        self.current_round = 1;
+        self.matches = self.make_schedule();
+        Ok(())
+    }
+
+    /// Makes the rounds by the circle method. The first player stays, all others move on by one
+    /// place each round, and each meets the one opposite. With an odd number of players one place
+    /// is empty: who is opposite has no match in this round.
+    fn make_schedule(&self) -> Vec<Match> {
+        // Place the players in a circle.
+        let referees = self.members_of(AgentKind::Referee);
+        let mut circle: Vec<Option<String>> = Vec::new();
+        for player in self.members_of(AgentKind::Player) {
+            circle.push(Some(player.id.clone()));
+        }
+        if circle.len() % 2 == 1 {
+            circle.push(None);
+        }
+
+        // Pair those who are opposite, and turn the circle.
+        let mut matches = Vec::new();
+        for round_id in 1..circle.len() as u32 {
+            let mut number = 0;
+            for place in 0..circle.len() / 2 {
+                let opposite = circle.len() - 1 - place;
+                let (Some(a), Some(b)) = (&circle[place], &circle[opposite]) else {
+                    continue;
+                };
+                let mut players = [a.clone(), b.clone()];
+                if place == 0 && round_id % 2 == 0 {
+                    players.reverse(); // the first player is not always player A
+                }
+                number += 1;
+                matches.push(Match {
+                    id: format!("R{round_id}M{number}"),
+                    round_id,
+                    players,
+                    referee_id: referees[number % referees.len()].id.clone(),
+                    result: None,
+                });
+            }
+            circle[1..].rotate_right(1);
+        }
+        matches
+    }
+
+    pub fn total_rounds(&self) -> u32 {
+        let last = self.matches.last();
+        last.map_or(0, |the_match| the_match.round_id)
+    }
+
+    /// Returns the matches of a round.
+    pub fn matches_of(&self, round_id: u32) -> Vec<&Match> {
+        let mut matches: Vec<&Match> = self.matches.iter().collect();
+        matches.retain(|the_match| the_match.round_id == round_id);
+        matches
+    }
+
+    /// Returns the matches of a round as ROUND_ANNOUNCEMENT has them. Only referees are told where
+    /// the players are, and how they stand.
+    pub fn announcement(&self, round_id: u32, receiver: AgentKind) -> Vec<MatchEntry> {
+        let mut entries = Vec::new();
+        for the_match in self.matches_of(round_id) {
+            let [a, b] = &the_match.players;
+            let mut entry = MatchEntry {
+                match_id: the_match.id.clone(),
+                game_type: GAME.to_string(),
+                player_A_id: a.clone(),
+                player_B_id: b.clone(),
+                referee_endpoint: self.endpoint_of(&the_match.referee_id).unwrap_or_default(),
+                ..MatchEntry::default()
+            };
+            if receiver == AgentKind::Referee {
+                entry.player_A_endpoint = self.endpoint_of(a);
+                entry.player_B_endpoint = self.endpoint_of(b);
+                entry.player_A_standings = Some(self.record(a));
+                entry.player_B_standings = Some(self.record(b));
+            }
+            entries.push(entry);
+        }
+        entries
+    }
+
+    // ------------------------------------------------------------ Table
+
+    /// Returns the table: by points, then by the tie-breaks of the league file, then by id.
+    pub fn standings(&self) -> Vec<Standing> {
+        // Each player has a list of numbers, and the greater list is ahead. Points come first.
+        let all_ids = self.player_ids();
+        let mut rows = Vec::new();
+        for id in &all_ids {
+            let row = self.count(id, &all_ids);
+            rows.push((vec![row.points], row));
+        }
+
+        // Each tie-break adds a number.
+        for tie_break in &self.rules.scoring.tiebreakers {
+            let before = rows.clone();
+            for (numbers, row) in &mut rows {
+                let equal = before.iter().filter(|(others, _)| others == numbers);
+                let equal_ids: Vec<String> = equal.map(|(_, row)| row.player_id.clone()).collect();
+                numbers.push(match tie_break {
+                    TieBreak::Wins => row.wins as i32,
+                    TieBreak::HeadToHead => self.count(&row.player_id, &equal_ids).points,
+                    TieBreak::Draws => -(row.draws as i32),
+                });
+            }
+        }
+
+        // Players with equal lists stay in the order of their ids.
+        rows.sort_by(|(one, _), (other, _)| other.cmp(one));
+        let mut standings = Vec::new();
+        for (rank, (_, row)) in (1..).zip(rows) {
+            standings.push(Standing { rank, ..row });
+        }
+        standings
+    }
+
+    fn player_ids(&self) -> Vec<String> {
+        let players = self.members_of(AgentKind::Player);
+        players.iter().map(|player| player.id.clone()).collect()
+    }
+
+    /// Counts the results of a player in its matches against these opponents.
+    fn count(&self, player_id: &str, opponents: &[String]) -> Standing {
+        let mut row = Standing {
+            player_id: player_id.to_string(),
+            display_name: self.name_of(player_id),
+            ..Standing::default()
+        };
+        for the_match in &self.matches {
+            let [a, b] = &the_match.players;
+            let is_counted = (a == player_id && opponents.contains(b))
+                || (b == player_id && opponents.contains(a));
+            let Some(result) = the_match.result.as_ref().filter(|_| is_counted) else {
+                continue;
+            };
+            row.played += 1;
+            row.points += games::points(result, player_id, &self.rules.scoring);
+            match &result.winner_player_id {
+                Some(winner) if winner == player_id => row.wins += 1,
+                None if result.status == ResultStatus::Draw => row.draws += 1,
+                _ => row.losses += 1,
+            }
+        }
+        row
+    }
+
+    /// Returns the wins, losses and draws of a player so far.
+    fn record(&self, player_id: &str) -> Record {
+        let row = self.count(player_id, &self.player_ids());
+        Record {
+            wins: row.wins,
+            losses: row.losses,
+            draws: row.draws,
+        }
+    }
+
+    /// Returns a result in names, and its reason.
+    pub fn describe(&self, report: &MatchResultReport) -> String {
+        let result = games::game_result(&report.result);
+        let names: Vec<String> = result.choices.keys().map(|id| self.name_of(id)).collect();
+        let outcome = match &result.winner_player_id {
+            Some(winner) => format!("{} wins", self.name_of(winner)),
+            None if result.status == ResultStatus::Draw => "a draw".to_string(),
+            None => "both lose".to_string(),
+        };
+        let reason = result.reason.unwrap_or_default();
+        format!(
+            "{:6}  {}: {outcome} ({reason})",
+            report.match_id,
+            names.join(" - ")
+        )
+    }
+
+    // ------------------------------------------------------------ Queries
+
+    /// Returns the data that a query asks for; those about a player are about this one.
+    pub fn answer(&self, query_type: &str, player_id: &str) -> Result<Value, ProtocolError> {
+        let standings = self.standings();
+        let row = standings.iter().find(|row| row.player_id == player_id);
+        match query_type {
+            "GET_STANDINGS" => Ok(json!({"standings": standings})),
+            "GET_SCHEDULE" => Ok(self.schedule()),
+            "GET_NEXT_MATCH" if row.is_some() => Ok(self.next_match(player_id)),
+            "GET_PLAYER_STATS" if row.is_some() => Ok(json!(row)),
+            "GET_NEXT_MATCH" | "GET_PLAYER_STATS" => {
+                let problem = format!("{player_id} is not a registered player");
+                Err(ProtocolError::new(ErrorCode::PlayerNotRegistered, problem))
+            }
+            _ => {
+                let problem = format!("got {query_type}");
+                Err(ProtocolError::field(
+                    ErrorCode::MissingField,
+                    "query_type",
+                    problem,
+                ))
+            }
+        }
+    }
+
+    /// Returns all rounds, as GET_SCHEDULE has them.
+    fn schedule(&self) -> Value {
+        let mut rounds = Vec::new();
+        for round_id in 1..=self.total_rounds() {
+            let mut matches = Vec::new();
+            for the_match in self.matches_of(round_id) {
+                let result = the_match.result.as_ref();
+                matches.push(json!({
+                    "match_id": the_match.id,
+                    "player_A_id": the_match.players[0],
+                    "player_B_id": the_match.players[1],
+                    "status": if result.is_some() { "completed" } else { "pending" },
+                    "winner": result.and_then(|result| result.winner_player_id.clone()),
+                }));
+            }
+            rounds.push(json!({"round_id": round_id, "matches": matches}));
+        }
+        json!({"rounds": rounds})
+    }
+
+    /// Returns the next match of a player, as GET_NEXT_MATCH has it: null if it has played all.
+    fn next_match(&self, player_id: &str) -> Value {
+        for the_match in &self.matches {
+            let [a, b] = &the_match.players;
+            if the_match.result.is_none() && (a == player_id || b == player_id) {
+                return json!({"next_match": {
+                    "match_id": the_match.id,
+                    "round_id": the_match.round_id,
+                    "opponent_id": if a == player_id { b } else { a },
+                    "referee_endpoint": self.endpoint_of(&the_match.referee_id),
+                }});
+            }
+        }
+        json!({"next_match": null})
+    }
+}
+
+/// Prints the table and the champion.
+pub fn print_table(standings: &[Standing]) {
+    println!("\nRank  Id    Player            Played  Wins  Draws  Losses  Points");
+    for row in standings {
+        let (id, name) = (&row.player_id, &row.display_name);
+        print!("{:4}  {id:4}  {name:16}  {:6}", row.rank, row.played);
+        println!(
+            "  {:4}  {:5}  {:6}  {:6}",
+            row.wins, row.draws, row.losses, row.points
+        );
+    }
+    let champion = &standings[0];
+    println!(
+        "\nChampion: {} with {} points",
+        champion.display_name, champion.points
+    );
+}
