@@ -7,6 +7,7 @@
 //! | [jobs] | you run leagues on a cluster or in containers, or have more than a hundred players |
 //! | [models] | you let a language model play, or call the agents' tools |
 //! | [configuration] | you look for an option, a key of a file, or "How do I…" |
+//! | [practice] | you want to know whether a strategy is better than a coin, or than another one |
 //! | [exercises] | you want to learn by changing something that a test then checks |
 
 #[doc = include_str!("guide/class.md")]
@@ -19,5 +20,7 @@ pub mod exercises {}
 pub mod jobs {}
 #[doc = include_str!("guide/models.md")]
 pub mod models {}
+#[doc = include_str!("guide/practice.md")]
+pub mod practice {}
 #[doc = include_str!("guide/tour.md")]
 pub mod tour {}

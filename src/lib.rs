@@ -5,8 +5,14 @@
 //! choices, draws a number and reports the result. A **player** answers. The page [`protocol`]
 //! describes all their messages.
 //!
+//! The repository has two chapters. Chapter one is the **small league** in `bin/small`: the same
+//! protocol in five short files, for agents that keep to it. Read it first, in an evening: `player.rs`,
+//! `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, with `protocol.rs` open. Chapter two is this
+//! library: the same league among strangers.
+//!
 //! # Map
 //! ```text
+//! bin/small/      chapter one: the small league; of this library it uses protocol, games and values
 //! bin/            the command lines of the three programs; player.rs is the template for your own
 //!                 player, player.py is the same in Python (league_player.py is the rest of it),
 //!                 adapter.py translates for an agent with other message formats
@@ -37,7 +43,7 @@
 //! as arguments, so tests can call them directly; a draw can be repeated with a seed.
 //!
 //! # Reading order
-//! These ten files can be read in two or three evenings. From the second on, the first lines of each
+//! After the small league, these ten files can be read in two or three evenings. From the second on, the first lines of each
 //! name the next one. Keep `protocol.rs` open at the same time:
 //! it begins with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.

@@ -28,7 +28,7 @@ pub use test_league::*;
 use serde::de::DeserializeOwned;
 pub use serde_json::{Value, json};
 use std::io::{Write, stderr};
-use std::net::{IpAddr, UdpSocket};
+use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
@@ -72,6 +72,15 @@ pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Optio
         }
         thread::park_timeout(Duration::from_millis(5));
     }
+}
+
+/// Returns a free port. The system gives ports above 32767 to outgoing connections, so none of those
+/// is taken before its program starts.
+pub fn free_port() -> u16 {
+    until("a port is free", || {
+        let port = fastrand::u16(10_000..30_000);
+        TcpListener::bind(("127.0.0.1", port)).ok().map(|_| port)
+    })
 }
 
 /// Waits until something holds, or fails the test saying what did not happen.

@@ -4,6 +4,7 @@
 //! checks that have nothing to look at then are skipped.
 
 use super::support::*;
+use std::process::Command;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::thread;
@@ -400,6 +401,73 @@ fn start_with_faults(
     let agent = test.start(program, &urls);
     home.set(agent.url()).unwrap();
     (agent, vec![manager, player_a, player_b, own_proxy])
+}
+
+/// Starts the small player behind a proxy that answers for its coin: it always chooses even.
+fn start_small_player(test: &TestLeague, check: &str) -> (TestProcess, Vec<FakeAgent>) {
+    let faults = Arc::new(Faults {
+        all: vec![Fault::new(
+            "CHOOSE_PARITY_CALL reply parity_choice | /reply/result/parity_choice | \"even\"",
+        )],
+        token: OnceLock::new(),
+    });
+    let [manager, home] = [(); 2].map(|()| Arc::<OnceLock<String>>::default());
+    manager.set(check.into()).unwrap();
+    let own_proxy = proxy(&home, &faults, |_| ());
+    let endpoint = own_proxy.url.clone();
+    let manager = proxy(&manager, &faults, move |request| {
+        set(
+            request,
+            "/params/player_meta/contact_endpoint",
+            json!(endpoint),
+        );
+    });
+    test.edit("agents", "league_manager.endpoint", json!(manager.url));
+    let port = free_port();
+    home.set(format!("http://127.0.0.1:{port}/mcp")).unwrap();
+    let player = start_small(test, "player", port);
+    (player, vec![manager, own_proxy])
+}
+
+/// Starts a program of the small league.
+fn start_small(test: &TestLeague, kind: &str, port: u16) -> TestProcess {
+    let mut command = Command::new(executable(&format!("small_{kind}")));
+    command.args(["--port", &port.to_string()]);
+    TestProcess::new(command.current_dir(&test.folder))
+}
+
+#[test]
+fn small_agents_lack_what_chapter_two_adds() {
+    golden::run_scripts("small", || {
+        |kind: &str| {
+            let test = test(3);
+            let (mut check, url) = start_examination(&test, "");
+            let _agents = match kind {
+                "player" => start_small_player(&test, &url),
+                _ => {
+                    test.edit("agents", "league_manager.endpoint", json!(url));
+                    (start_small(&test, kind, free_port()), Vec::new())
+                }
+            };
+            let (all, _) = findings(&mut check);
+            let count = |grade: &str| {
+                all.iter()
+                    .filter(|finding| finding["grade"] == grade)
+                    .count()
+            };
+            let mut lines = Vec::new();
+            for finding in &all {
+                let [grade, name] = ["grade", "check"].map(|key| text_of(&finding[key]));
+                if !["ok", "skip"].contains(&grade) {
+                    lines.push(format!("{grade}  {name}"));
+                }
+            }
+            let errors = check.errors();
+            lines.push(format!("{} ok", count("ok")));
+            lines.push(errors.lines().last().unwrap_or_default().into());
+            lines.join("\n")
+        }
+    });
 }
 
 /// Examines an agent with each of the faults of a table, in six threads. Every check from `first` to

@@ -16,7 +16,7 @@ const OPTIONS_OF_OTHERS: &str = "--bin --cli --features --fork --method --mount-
 /// What our own options stand behind.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
-const LONGEST_README: usize = 250;
+const LONGEST_README: usize = 260;
 
 /// A page: where it is, and what it says.
 struct Page {
@@ -110,7 +110,7 @@ fn help_of_each_program_fits_one_screen() {
 #[test]
 fn former_command_names_the_new_one() {
     for word in listed(&help("league", None), "commands:") {
-        if ["serve", "play", "verify"].contains(&&*word) {
+        if ["serve", "play", "small", "verify"].contains(&&*word) {
             continue; // it is new
         }
         let former = if word == "new-lobby" { "again" } else { &word };
