@@ -312,8 +312,9 @@ const FAULTS: &str = "
 small_manager | --port x | | --port x: unknown option or wrong value; options: --port N
 small_player | --seed 7 | | --seed 7: unknown option or wrong value; options: --port N
 small_manager | --league-id none | | config/leagues/none.json: 
+small_referee | | | --port N is missing
 small_referee | | system timeouts=5 | config/system.json: invalid type
-small_player | | agents league_manager.endpoint=5 | league_manager.endpoint is , expected an absolute URL";
+small_manager | | agents league_manager.endpoint=5 | league_manager.endpoint is , expected an absolute URL";
 
 #[test]
 fn faults_of_the_start_are_one_sentence() {
@@ -484,6 +485,16 @@ fn agents_show_their_token_to_no_stranger() {
         let registration = ["REFEREE_REGISTER_REQUEST", "LEAGUE_REGISTER_REQUEST"];
         manager.first(registration[usize::from(kind == "player")]);
         for (token, code) in [(json!(null), "E011"), (json!("tok-p01-0"), "E012")] {
+            let end = message(
+                "LEAGUE_COMPLETED",
+                "player:P02",
+                fake::completed(token.as_str()),
+            );
+            assert_eq!(
+                send_by_method(&url, &end)["error_code"],
+                code,
+                "{kind}: a false end"
+            );
             let body =
                 json!({"league_id": "league", "round_id": 1, "matches": [], "auth_token": token});
             let announcement = message("ROUND_ANNOUNCEMENT", "league_manager", body);

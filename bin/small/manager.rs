@@ -1,10 +1,11 @@
 //! The small manager: it registers the agents, makes the schedule, announces each round, records the
 //! results, and names the champion.
 //!
-//! It keeps everything in memory, believes what the referee of a match reports, and waits for each
-//! agent that it calls. The manager of chapter two writes a journal before it answers
-//! (`src/manager/journal.rs`), plays reports over (`results.rs`), replaces a lost referee
-//! (`schedule.rs`), and lets a slow agent wait alone (`notifier.rs`).
+//! It keeps everything in memory, so a league ends with it; it accepts what the referee of a match
+//! reports; and it waits for each agent that it calls. The manager of chapter two writes a journal
+//! before it answers (`src/manager/journal.rs`), checks a report by playing its moves again
+//! (`results.rs`), replaces a lost referee (`schedule.rs`), and lets a slow agent delay only itself
+//! (`notifier.rs`).
 
 mod net;
 mod state;
@@ -26,7 +27,7 @@ use std::thread;
 use std::time::Duration;
 use tiny_http::Server;
 
-/// Maximum time without a request while matches are played. A match takes a few minutes at most.
+/// Maximum time without an accepted message while matches are played. A match takes a few minutes.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 struct Manager {
@@ -56,7 +57,8 @@ fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
     let handler = move |received: &IncomingMessage| host.handle(received);
     let accepted = net::serve(agent, server, Arc::new(handler));
 
-    // Wait for the start: a registration or START_LEAGUE.
+    // Wait for the start: the last registration, or START_LEAGUE. The lock is free again before each
+    // `recv`.
     while manager.league().phase == LeaguePhase::Waiting {
         accepted.recv().map_err(|error| error.to_string())?;
     }
@@ -99,7 +101,9 @@ impl Manager {
     fn wait_for_results(&self, round_id: u32, accepted: &Receiver<Message>) -> Result<(), String> {
         let mut open = HashSet::new();
         for the_match in self.league().matches_of(round_id) {
-            open.insert(the_match.id.clone());
+            if the_match.result.is_none() {
+                open.insert(the_match.id.clone());
+            }
         }
         while !open.is_empty() {
             let message = accepted
@@ -207,13 +211,14 @@ impl Manager {
             Message::LeagueRegisterRequest(request) => {
                 self.register(AgentKind::Player, &request.player_meta, &envelope.sender)
             }
+            // This needs no token: we listen on 127.0.0.1, which only this machine can call.
             Message::StartLeague(_) => self.start_league(),
             Message::MatchResultReport(report) => {
                 self.record(&self.sender_of(envelope)?, report)?
             }
             Message::LeagueQuery(query) => self.query(&self.sender_of(envelope)?, query),
             _ => {
-                let (code, problem) = (ErrorCode::MissingField, "not for a manager");
+                let (code, problem) = (ErrorCode::MissingField, "not for the small manager");
                 return Err(ProtocolError::field(code, "message_type", problem));
             }
         };
@@ -265,8 +270,11 @@ impl Manager {
 
         // Start the league if this was the last agent that it waited for.
         let players = league.members_of(AgentKind::Player).len();
-        if !is_late && Some(players) == self.wanted_players {
-            let _ = league.start();
+        if !is_late
+            && Some(players) == self.wanted_players
+            && let Err(missing) = league.start()
+        {
+            println!("{missing}");
         }
         match kind {
             AgentKind::Referee => referee_response(response).into(),

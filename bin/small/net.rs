@@ -71,7 +71,7 @@ pub struct Timeouts {
 
 #[derive(Deserialize)]
 pub struct RetryPolicy {
-    /// The number of attempts in all.
+    /// The number of attempts in all: the first one counts.
     pub max_retries: u32,
     pub base_delay_sec: f64,
     pub backoff_strategy: String,
@@ -103,7 +103,7 @@ pub struct Participants {
 /// What every agent has.
 pub struct Agent {
     pub kind: AgentKind,
-    /// For example `P01`. The manager has none.
+    /// For example `P01`. The manager does not use it.
     pub id: String,
     /// The manager has none: to each agent it shows that agent's own token.
     pub token: Option<String>,
@@ -124,7 +124,6 @@ pub struct Call {
     pub timeout_sec: f64,
 }
 
-/// Ends the program with one sentence that says why.
 pub fn exit(code: i32, problem: &str) -> ! {
     eprintln!("{problem}");
     process::exit(code)
@@ -140,12 +139,13 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
     let league_id = options.league_id.clone().unwrap_or(default_league);
     let league_file = read_config(&format!("config/leagues/{league_id}.json"))?;
 
-    // Take the port: that of the manager, if the command line names no other one.
+    // Take the port. Only the manager has one in the configuration.
     let manager_url = agents["league_manager"]["endpoint"].as_str();
     let manager_url = manager_url.unwrap_or_default().to_string();
     let manager = Endpoint::parse(&manager_url)
         .map_err(|legal| format!("league_manager.endpoint is {manager_url}, expected {legal}"))?;
-    let port = options.port.unwrap_or(manager.port);
+    let usual_port = (kind == AgentKind::Manager).then_some(manager.port);
+    let port = options.port.or(usual_port).ok_or("--port N is missing")?;
     let server = Server::http(("127.0.0.1", port))
         .map_err(|error| format!("port {port}: {error}; --port N names another one"))?;
 
@@ -190,7 +190,7 @@ impl Agent {
         }
     }
 
-    /// Writes a line into the log. Tokens are masked.
+    /// Writes a line into the log. Tokens are masked: `tok-p01-***`.
     pub fn log(&self, event_type: &str, peer: &str, message: &Value) {
         let line = json!({
             "timestamp": Timestamp::now_with_millis(),
@@ -221,8 +221,8 @@ impl Agent {
 
     // ------------------------------------------------------------ Client
 
-    /// Calls an agent once. Returns its reply, `None` for a receipt (`{"status": "ok"}`). An error
-    /// is E001 if the reply came too late, E009 if none came, or what is wrong with it.
+    /// Calls an agent once. Returns its reply, `None` for a receipt (`{"status": "ok"}`). An error is
+    /// E001 without a reply in time, E009 without a connection, or what is wrong with the reply.
     pub fn call(&self, call: &Call) -> Result<Option<Message>, ProtocolError> {
         // Write the request.
         let params = self.write(&call.conversation_id, call.token.clone(), &call.message);
@@ -263,7 +263,7 @@ impl Agent {
         Ok(Some(parse(result)?.message))
     }
 
-    /// Calls an agent; after E001 and E009 once more, as often as the retry policy says.
+    /// Calls an agent; after E001 or E009 again, until the attempts of the retry policy are used up.
     pub fn call_with_retries(&self, call: &Call) -> Result<Option<Message>, ProtocolError> {
         let policy = &self.settings.retry_policy;
         let mut attempt = 1;

@@ -1,6 +1,6 @@
 //! The small player: it registers, joins its matches, and chooses even or odd. Change `choose`.
 //!
-//! It trusts its league, and remembers its matches only while it runs. The player of chapter two
+//! It answers any referee, and remembers its matches only while it runs. The player of chapter two
 //! (`src/player.rs`) joins announced matches only, checks the token of a match, answers a repeated
 //! call with the same choice, and survives a restart.
 
@@ -49,7 +49,7 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     let handler = move |received: &IncomingMessage| player.handle(received);
     let accepted = net::serve(agent, server, Arc::new(handler));
 
-    // Wait until the league is over.
+    // `accepted` has each message as soon as its reply is written. Wait until the league is over.
     for message in accepted {
         if let Message::LeagueCompleted(_) = message {
             break;
@@ -61,11 +61,7 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
 impl Player {
     /// Returns the reply to a message; `None` where a receipt is enough.
     fn handle(&self, received: &IncomingMessage) -> Result<Option<Message>, ProtocolError> {
-        let envelope = &received.envelope;
-        if envelope.sender.starts_with("league_manager") {
-            self.agent.check_token(envelope)?;
-        }
-        let token = envelope.auth_token.clone();
+        let token = received.envelope.auth_token.clone();
         match &received.message {
             Message::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
             Message::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
@@ -77,8 +73,11 @@ impl Player {
                 println!("{}: {}", error.match_id, error.explain());
                 Ok(None)
             }
-            // Announcements, tables and the rest stand in the log.
-            _ => Ok(None),
+            // Announcements, tables and the end come from the manager. They stand in the log.
+            _ => {
+                self.agent.check_token(&received.envelope)?;
+                Ok(None)
+            }
         }
     }
 

@@ -1,8 +1,9 @@
 //! The small referee: it registers, plays the matches that the manager gives it, and reports them.
 //!
-//! It plays all its matches at once, and what it has not reported when it ends is lost. The referee
-//! of chapter two keeps results on disk until they are acknowledged (`src/referee/outbox.rs`), and
-//! takes the tokens of a match from the manager (`src/referee/match_play.rs`).
+//! It plays all its matches at once, and a result that the manager does not acknowledge is lost. The
+//! referee of chapter two keeps results on disk until they are acknowledged
+//! (`src/referee/outbox.rs`), and takes the tokens of a match from the manager
+//! (`src/referee/assignments.rs`).
 
 mod net;
 
@@ -55,7 +56,7 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     let accepted = net::serve(Arc::clone(&agent), server, Arc::new(handler));
 
     // Play each match in a thread of its own, until the league is over. An announcement may come
-    // twice. The scope waits for the matches in play.
+    // twice; `handle` has refused faulty ones. The scope ends when all its matches have ended.
     let mut known = HashSet::new();
     thread::scope(|scope| {
         for message in accepted {
@@ -75,7 +76,7 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a message. Only the manager sends some.
+/// Checks a message. All messages to a referee come from the manager.
 fn handle(
     agent: &Arc<Agent>,
     received: &IncomingMessage,
@@ -104,12 +105,8 @@ impl Match {
         let id = &entry.match_id;
         let (Some(url_a), Some(url_b)) = (&entry.player_A_endpoint, &entry.player_B_endpoint)
         else {
-            let field = "player_A_endpoint";
-            return Err(ProtocolError::field(
-                ErrorCode::MissingField,
-                field,
-                "missing",
-            ));
+            let problem = "a match has no addresses of its players";
+            return Err(ProtocolError::new(ErrorCode::MissingField, problem));
         };
         Ok(Match {
             agent: Arc::clone(agent),
@@ -170,13 +167,13 @@ impl Match {
         games::judge(&self.players, [choice_a, choice_b], number)
     }
 
-    /// Enters a state of a match.
+    /// Writes the new state of the match into the log.
     fn enter(&self, state: MatchState) {
         let details = json!({"match_id": self.id, "state": state});
         self.agent.log("match_state", "", &details);
     }
 
-    /// Invites a player. An error says in words what it did instead of coming.
+    /// Invites a player. An error says in words why it did not join.
     fn invite(&self, seat: usize) -> Result<(), String> {
         let invitation = GameInvitation {
             league_id: self.agent.league_id.clone(),
@@ -198,7 +195,7 @@ impl Match {
         Err(format!("did not join ({error})"))
     }
 
-    /// Asks a player for its choice until it is legal, three times at most.
+    /// Asks a player for its choice until it is legal, as often as the retry policy allows.
     fn collect_choice(&self, seat: usize) -> Result<Parity, String> {
         let policy = &self.agent.settings.retry_policy;
         let mut attempt = 1;
@@ -208,7 +205,8 @@ impl Match {
                 Err(error) => error,
             };
 
-            // Tell the player. A wrong answer may be corrected at once; after none there is a pause.
+            // Tell the player. After a wrong answer it is asked again at once, after none it gets a
+            // pause.
             let mut pause = Duration::ZERO;
             if net::is_retryable(&error) {
                 pause = policy.pause_after(attempt);
@@ -221,7 +219,7 @@ impl Match {
             };
             let action = "CHOOSE_PARITY_RESPONSE";
             self.tell_error(seat, action, &error, Some(retry_info));
-            if attempt == policy.max_retries {
+            if attempt >= policy.max_retries {
                 return Err(format!("gave no valid choice ({error})"));
             }
             thread::sleep(pause);
@@ -257,8 +255,8 @@ impl Match {
         })
     }
 
-    /// Sends GAME_ERROR: what went wrong, and what is asked of the player. Whether the player takes
-    /// it changes nothing.
+    /// Sends GAME_ERROR: what went wrong, and what is asked of the player. The match waits until the
+    /// player has received it or has failed, and goes on in both cases.
     fn tell_error(
         &self,
         seat: usize,
@@ -349,7 +347,7 @@ fn unexpected(reply: &Option<Message>) -> ProtocolError {
 }
 
 /// Makes the token of a player for a match. This generator is fast and not meant for secrets:
-/// chapter two takes them from the operating system.
+/// chapter two takes its tokens from the operating system.
 fn new_token(match_id: &str) -> String {
     values::token(match_id, &format!("{:032x}", fastrand::u128(..)))
 }

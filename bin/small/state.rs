@@ -1,5 +1,5 @@
 //! What the small manager knows: the members, the schedule and the results; and what follows from
-//! them: the table and the answers to queries. There is no network in this file.
+//! them: the table and the answers to queries. Nothing here calls another agent.
 //!
 //! In chapter two every change is an event that is written to disk before it counts
 //! (`src/manager/league.rs`), and an agent that comes again is known again (`registration.rs`).
@@ -59,7 +59,7 @@ impl League {
 
     // ------------------------------------------------------------ Members
 
-    /// Returns the members of a kind, in the order of their ids.
+    /// Returns the members of a kind in the order of their ids: P10 comes after P9.
     pub fn members_of(&self, kind: AgentKind) -> Vec<&Member> {
         let mut members: Vec<&Member> = self.members.iter().collect();
         members.retain(|member| member.kind == kind);
@@ -173,7 +173,7 @@ impl League {
                     id: format!("R{round_id}M{number}"),
                     round_id,
                     players,
-                    referee_id: referees[number % referees.len()].id.clone(),
+                    referee_id: referees[(number - 1) % referees.len()].id.clone(),
                     result: None,
                 });
             }
@@ -240,7 +240,7 @@ impl League {
                 numbers.push(match tie_break {
                     TieBreak::Wins => row.wins as i32,
                     TieBreak::HeadToHead => self.count(&row.player_id, &equal_ids).points,
-                    TieBreak::Draws => -(row.draws as i32),
+                    TieBreak::Draws => -(row.draws as i32), // fewer are better
                 });
             }
         }
@@ -294,7 +294,7 @@ impl League {
         }
     }
 
-    /// Returns a result in names, and its reason.
+    /// Returns a line about a result, with the names of the players.
     pub fn describe(&self, report: &MatchResultReport) -> String {
         let result = games::game_result(&report.result);
         let names: Vec<String> = result.choices.keys().map(|id| self.name_of(id)).collect();
@@ -357,7 +357,7 @@ impl League {
         json!({"rounds": rounds})
     }
 
-    /// Returns the next match of a player, as GET_NEXT_MATCH has it: null if it has played all.
+    /// Returns the next match of a player, as GET_NEXT_MATCH has it; null if there is none.
     fn next_match(&self, player_id: &str) -> Value {
         for the_match in &self.matches {
             let [a, b] = &the_match.players;
