@@ -1,4 +1,5 @@
-//! Output on the user's terminal.
+//! Output on the user's terminal. Names may be in any script, so a text in a column is measured by its
+//! width on the screen.
 
 use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
@@ -88,6 +89,23 @@ impl LineLimit {
         self.printed.insert(line.into(), now);
         true
     }
+}
+
+/// Returns the number of columns that a text takes on the screen.
+pub fn width(text: &str) -> usize {
+    let wide = text.chars().filter(|c| is_wide(*c));
+    text.chars().count() + wide.count()
+}
+
+/// Returns true for a character of two columns, such as those of Chinese and Japanese.
+fn is_wide(c: char) -> bool {
+    matches!(u32::from(c), 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
+        | 0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd)
+}
+
+/// Returns a text with spaces behind it, that many columns wide.
+pub fn pad(text: &str, columns: usize) -> String {
+    text.to_string() + &" ".repeat(columns.saturating_sub(width(text)))
 }
 
 /// Returns a number with its noun: `1 point`, `2 points`.

@@ -113,7 +113,7 @@ fn reason_of_a_technical_loss_is_printed_by_all_programs() {
         let mut output = vec![
             line(&whistle),
             line(&own),
-            text_of(&page["reason"]).into(),
+            text_of(&page["result"]["details"]["reason"]).into(),
         ];
         let received = |message_type: &str| {
             let mut received = peer.received(message_type);
