@@ -18,7 +18,7 @@ const USAGE: Usage = Usage {
   --lead-sec N                   seconds from a round's announcement to its matches
   --move-timeout-sec N           seconds that its referees give for a move [as in system.json]
   --fresh                        set an unfinished league aside and start a new one
-  --quiet                        do not print what happens",
+  --quiet                        print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],

@@ -22,7 +22,8 @@
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
 //!                 overdue (deadlines of referees), notifications (what is sent), notifier (queues
 //!                 and delivery), agent_status, handlers (replies); decisions: registration,
-//!                 schedule, results, control; derived data: standings, queries
+//!                 schedule, results, control; derived data: standings, queries; screen (what
+//!                 the terminal shows), files (the table, the rounds and the matches as JSON)
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,

@@ -3,12 +3,13 @@
 //! This file is the life of a manager, from the command line to the end of its league. What the
 //! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
 //! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
-//! sends notifications to the agents. Screens, pages and the processes of a local league are
-//! outside: they read the league (`Store::read`, `Store::wait`), and the manager calls them
-//! ([`Hooks`]).
+//! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
+//! Pages and the processes of a local league are outside: they read the league (`Store::read`,
+//! `Store::wait`), and the manager calls them ([`Hooks`]).
 
 pub mod agent_status;
 pub mod control;
+pub mod files;
 pub mod handlers;
 pub mod journal;
 pub mod league;
@@ -20,6 +21,7 @@ pub mod registration;
 pub mod results;
 pub mod rounds;
 pub mod schedule;
+pub mod screen;
 pub mod standings;
 
 use crate::net::agent::{Agent, Tool};
@@ -32,10 +34,12 @@ use crate::program::terminal::{Terminal, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
 use crate::values::token;
+use files::WrittenFiles;
 use journal::Store;
-use league::{Event, League};
+use league::{Event, League, Match};
 use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
+use screen::Screen;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, Once};
@@ -52,7 +56,8 @@ const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
-    fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
+    fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
+        screen::follow(manager);
         Ok(())
     }
 
@@ -77,8 +82,8 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// All matches are played, and all agents have been told. The league is not closed yet: what
-    /// must not be lost is stored now, since a closed league is not resumed.
+    /// All matches are played, all agents have been told, and the table is printed. The league is not
+    /// closed yet: what must not be lost is stored now, since a closed league is not resumed.
     fn league_played(&self, _manager: &Manager) {}
 
     /// The league is closed.
@@ -95,6 +100,11 @@ pub trait Hooks: Send + Sync {
     /// Prepares the surroundings for a restart of the process. Returns false if it must go on.
     fn prepare_restart(&self) -> bool {
         true
+    }
+
+    /// Returns what is printed behind a result: how to see what was said in the match.
+    fn trace_hint(&self, _league: &League, _match: &Match) -> String {
+        String::new()
     }
 
     /// Returns true if the file of the operator token is named when the manager starts.
@@ -120,6 +130,8 @@ pub struct Manager {
     pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
+    screen: Mutex<Option<Screen>>,
+    written_files: Mutex<WrittenFiles>,
     /// The numbers of players and referees that start the league.
     pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
@@ -129,7 +141,7 @@ pub struct Manager {
     /// The time between a round's announcement and its matches.
     pub lead: Duration,
     operator_token: String,
-    /// Done when the hooks have stored the played league.
+    /// Done when the played league is stored.
     stored: Once,
     hooks: Arc<dyn Hooks>,
 }
@@ -174,6 +186,8 @@ impl Manager {
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
+            screen: Mutex::default(),
+            written_files: Mutex::default(),
             automatic_start,
             max_per_address,
             seed: program.seed.or(store.read(|league| league.seed)),
@@ -191,6 +205,7 @@ impl Manager {
         let agent = Arc::clone(self) as Arc<dyn Agent>;
         let server = self.program.serve(agent, config.max_message_bytes())?;
         self.log_begin();
+        files::keep_writing(self);
         self.hooks.begin(self)?;
 
         let mut rounds = RoundLoop::new(self);
@@ -265,10 +280,14 @@ impl Manager {
         league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
     }
 
-    /// Closes the league after its last match. A closed league is not resumed, so what surrounds the
-    /// manager stores first what must not be lost.
+    /// Closes the league after its last match. A closed league is not resumed, so all files are written
+    /// first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
-        self.stored.call_once(|| self.hooks.league_played(self));
+        self.stored.call_once(|| {
+            self.write_files();
+            self.print_news();
+            self.hooks.league_played(self);
+        });
         self.close()
     }
 

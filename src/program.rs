@@ -20,7 +20,7 @@ use crate::net::rpc::RpcServer;
 use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
-use crate::program::terminal::{print_error, print_line};
+use crate::program::terminal::{LineLimit, print_error, print_line};
 use crate::protocol::AgentKind;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
@@ -32,8 +32,6 @@ use std::{fs, io, process, thread};
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Minimum time between two printed lines that unknown agents have caused.
-const PRINT_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time that a restarted process waits for its port.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 /// Interval between two attempts to take it.
@@ -69,8 +67,8 @@ pub struct Program {
     pub client: Arc<Client>,
     /// The time of the start.
     pub started: Instant,
-    /// The time of the last printed line that an unknown agent has caused.
-    last_printed: Mutex<Option<Instant>>,
+    /// The lines that unknown agents have caused.
+    line_limit: Mutex<LineLimit>,
 }
 
 impl Program {
@@ -107,7 +105,7 @@ impl Program {
             endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),
             local_url: url(&host.replace("127.0.0.1", "localhost"), port),
             started: Instant::now(),
-            last_printed: Mutex::default(),
+            line_limit: Mutex::default(),
             kind,
             args,
             config,
@@ -189,14 +187,9 @@ impl Program {
         }
     }
 
-    /// Returns true if a line that an unknown agent has caused may be printed: one a second.
-    pub fn may_print(&self) -> bool {
-        let mut last = lock(&self.last_printed);
-        let may_print = last.is_none_or(|time| time.elapsed() >= PRINT_INTERVAL);
-        if may_print {
-            *last = Some(Instant::now());
-        }
-        may_print
+    /// Returns true if a line that an unknown agent has caused may be printed. The log has all.
+    pub fn may_print(&self, line: &str) -> bool {
+        lock(&self.line_limit).admit(line, Instant::now())
     }
 
     /// Returns the program's log.

@@ -316,13 +316,14 @@ impl Agent for Referee {
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
-        if self.session.program.may_print() {
-            print_error(&self.with_name(&describe_refusal(packet, peer, refusal)));
+        let text = describe_refusal(packet, peer, refusal);
+        if self.session.program.may_print(&text) {
+            print_error(&self.with_name(&text));
         }
     }
 
     fn on_not_found(&self, text: &str) {
-        if self.session.program.may_print() {
+        if self.session.program.may_print(text) {
             print_error(&self.with_name(&format!("{text}, which a referee does not have")));
         }
     }

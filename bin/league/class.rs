@@ -19,7 +19,7 @@ const OPTIONS: &str = "
   --fresh                        set an unfinished league aside and start a new one
   --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
   --stay                         do not end with the league, as a class never does: serve on
-  --quiet                        print only the result";
+  --quiet                        print only the table at the end and the champion";
 
 const LOCAL_OPTIONS: &str = "
   --mine  league local --mine COMMAND

@@ -122,10 +122,16 @@ pub fn finished_league(data: &Path, league_id: &str) -> Result<LeagueView, Strin
             .map_err(|error| format!("broken, for league.json cannot be read: {error}"));
     }
 
-    let table: Value = storage::read_json(&folder.join("standings.json")).unwrap_or_default();
-    let played = table["version"].as_u64().unwrap_or(0);
-    match table["matches"].as_u64().unwrap_or(0) {
-        0 => Err("waiting".into()),
-        all => Err(format!("running, with {played} of {all} matches played")),
+    let schedule: Value = storage::read_json(&folder.join("rounds.json")).unwrap_or_default();
+    let rounds = schedule["rounds"].as_array().into_iter().flatten();
+    let matches = rounds.flat_map(|round| round["matches"].as_array().into_iter().flatten());
+    let statuses: Vec<&Value> = matches.map(|the_match| &the_match["status"]).collect();
+    if statuses.iter().all(|status| *status == "scheduled") {
+        return Err("waiting".into());
     }
+
+    let all = statuses.len();
+    let played = statuses.into_iter().filter(|status| *status == "completed");
+    let played = played.count();
+    Err(format!("running, with {played} of {all} matches played"))
 }

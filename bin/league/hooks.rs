@@ -1,5 +1,5 @@
-//! The part of the tool that runs within a manager: the screen, the pages, the children of a local
-//! league, and the files that are kept at the end.
+//! The part of the tool that runs within a manager: the pages, the children of a local league, and the
+//! files that are kept at the end.
 //!
 //! The manager calls it by the trait `Hooks` at the few moments of its life that concern it. The
 //! league itself is played by `src/manager.rs`, which knows nothing of this.
@@ -7,36 +7,34 @@
 use crate::children::{self, Children};
 use crate::derived::DerivedFields;
 use crate::document::Document;
-use crate::export::Exporter;
 use crate::groups::{self, Entrant};
 use crate::verify::Checked;
 use crate::web::WebPages;
-use crate::{class, comparison, local, operator, rehearsal, screen, statistics};
-use league::manager::league::League;
-use league::manager::{self, Hooks, Manager};
+use crate::{class, comparison, export, local, losses, operator, rehearsal, statistics};
+use league::manager::league::{League, Match};
+use league::manager::{self, Hooks, Manager, screen};
 use league::net::agent::Tool;
 use league::net::hardening::restart_process;
 use league::net::http::Response;
 use league::net::log::Level;
-use league::net::sync::{lock, spawn};
+use league::net::sync::lock;
 use league::program::args::{Args, Exit};
+use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
-use league::program::{SHUTDOWN_TIMEOUT, data_folder, log_folder};
 use league::protocol::LeaguePhase;
 use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
-/// Interval between two writes of the files for people.
+/// Interval between two attempts to write the files that are kept.
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum number of further attempts to write them at the end of a league.
+/// Maximum number of further attempts.
 const MAX_WRITES: u32 = 2;
 
 /// The kinds of leagues that the tool runs.
@@ -115,10 +113,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 struct ToolHooks {
     setup: Setup,
     web_pages: WebPages,
-    exporter: Arc<Mutex<Exporter>>,
     children: Mutex<Children>,
-    /// Is disconnected when the champion is on the screen.
-    screen: Mutex<Option<Receiver<()>>>,
     terminal: Terminal,
     document: Arc<Document>,
     /// The manager's port if the operator has ordered a new lobby; else 0.
@@ -129,16 +124,13 @@ struct ToolHooks {
 
 impl ToolHooks {
     fn new(args: &Args, setup: Setup) -> ToolHooks {
-        let logs = log_folder(args);
         let quiet = args.has("--quiet") || setup.kind.is_practice();
         let is_local = setup.kind.is_local();
 
         ToolHooks {
             setup,
-            web_pages: WebPages::new(logs.clone()),
-            exporter: Arc::new(Mutex::new(Exporter::new(data_folder(args), logs))),
+            web_pages: WebPages::new(log_folder(args)),
             children: Mutex::default(),
-            screen: Mutex::default(),
             terminal: Terminal { quiet },
             document: Arc::new(Document::new(is_local)),
             new_lobby_port: AtomicU16::new(0),
@@ -159,24 +151,6 @@ impl ToolHooks {
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())
-    }
-
-    /// Shows the league in the terminal, from now on.
-    fn start_screen(&self, manager: &Arc<Manager>) {
-        if self.setup.kind == LeagueKind::Comparison {
-            comparison::follow(manager, &self.document);
-            return;
-        }
-
-        let view = self.document.newest(manager);
-        let screen = screen::follow(
-            &manager.store,
-            &view,
-            manager.lead,
-            self.terminal,
-            self.setup.kind == LeagueKind::Practice,
-        );
-        *lock(&self.screen) = Some(screen);
     }
 
     /// Starts the agents that run on this machine.
@@ -201,14 +175,14 @@ impl ToolHooks {
             print_line(&statistics::report(&view, &own));
         }
 
-        for player in manager.store.read(screen::players_without_a_match) {
+        for player in manager.store.read(losses::players_without_a_match) {
             let problem = format!("{player} has lost all its matches technically");
             *lock(&self.problem) = Some(problem);
         }
 
         let logs = log_folder(&manager.program.args);
         let store = &manager.store;
-        for line in store.read(|league| screen::first_losses(league, &logs)) {
+        for line in store.read(|league| losses::first_losses(league, &logs)) {
             print_line(&line);
         }
     }
@@ -216,9 +190,12 @@ impl ToolHooks {
 
 impl Hooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
-        self.start_screen(manager);
+        match self.setup.kind {
+            LeagueKind::Practice => losses::follow_practice(manager),
+            LeagueKind::Comparison => comparison::follow(manager, &self.document),
+            _ => screen::follow(manager),
+        }
         self.write_marks(manager)?;
-        keep_writing(&self.exporter, manager, &self.document);
 
         if self.setup.kind != LeagueKind::Serve {
             self.start_children(manager)?;
@@ -258,18 +235,16 @@ impl Hooks for ToolHooks {
     fn league_played(&self, manager: &Manager) {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
-        let mut kept = lock(&self.exporter).finish(&view, &derived);
+        let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
+        let write = || export::write(data, &logs, &view, &derived);
+        let mut kept = write();
         for _ in 0..MAX_WRITES {
             if kept.is_err() {
                 thread::sleep(WRITE_INTERVAL); // the disk may be full for a moment only
-                kept = lock(&self.exporter).finish(&view, &derived);
+                kept = write();
             }
         }
 
-        // The table and the champion come first.
-        if let Some(screen) = lock(&self.screen).take() {
-            let _ = screen.recv_timeout(SHUTDOWN_TIMEOUT);
-        }
         if view
             .agents
             .iter()
@@ -335,6 +310,10 @@ impl Hooks for ToolHooks {
         !self.setup.kind.is_practice()
     }
 
+    fn trace_hint(&self, league: &League, the_match: &Match) -> String {
+        losses::trace_hint(league, the_match, "")
+    }
+
     fn shows_operator_token(&self) -> bool {
         !self.setup.kind.is_local()
     }
@@ -343,27 +322,4 @@ impl Hooks for ToolHooks {
 /// Returns true if a match has a result; none if there is no such match.
 fn is_recorded(league: &League, match_id: &str) -> Option<bool> {
     Some(league.find(match_id)?.recorded.is_some())
-}
-
-/// Starts a thread that writes the files for people. That they cannot be written is said once, and
-/// stops no league.
-fn keep_writing(exporter: &Arc<Mutex<Exporter>>, manager: &Arc<Manager>, document: &Arc<Document>) {
-    let (exporter, manager) = (Arc::clone(exporter), Arc::clone(manager));
-    let document = Arc::clone(document);
-
-    spawn("pages", move || {
-        let mut has_failed = false;
-        while !manager.store.read(|league| league.closed) {
-            let errors = lock(&exporter).write(&document.newest(&manager));
-            if let Some(error) = errors.first()
-                && !has_failed
-            {
-                let text = format!("the files for people cannot be written: {error}");
-                manager.say(Level::Error, "fault", &text);
-            }
-
-            has_failed = !errors.is_empty();
-            manager.store.wait(WRITE_INTERVAL, |league| league.closed);
-        }
-    });
 }

@@ -41,7 +41,7 @@ pub const USAGE: Usage = Usage {
   --fresh                        set an unfinished league aside and start a new one
   --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
   --stay                         do not end with the league: serve on
-  --quiet                        print only the result",
+  --quiet                        print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],

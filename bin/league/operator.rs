@@ -5,10 +5,10 @@
 //! was done. A plain `league_manager` has no public document, so players are named by their ids, and
 //! `status` shows what `GET /health` says.
 
-use crate::tables::{LEADERS, grid};
 use crate::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
 use league::manager::operator_file;
+use league::manager::screen::{LEADERS, grid};
 use league::net::call_error::CallError;
 use league::net::client::{Client, MessageContext, Peer, new_conversation};
 use league::net::sync::spawn;
@@ -145,8 +145,12 @@ impl Operator {
         }
     }
 
-    /// Asks for the public document. A plain league_manager has none.
+    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it would
+    /// print that there is no such tool.
     fn view(&self) -> Result<Option<LeagueView>, Exit> {
+        if !self.has_document()? {
+            return Ok(None);
+        }
         match self.client.call(&self.manager, "get_league", "{}") {
             Ok(answer) => match decode(&answer) {
                 Ok(view) => Ok(Some(view)),
@@ -154,7 +158,18 @@ impl Operator {
                     Err(self.failure(&format!("answered something else than its league: {error}")))
                 }
             },
-            Err(CallError::JsonRpc(..)) => Ok(None),
+            Err(error) => Err(self.no_answer(&error)),
+        }
+    }
+
+    /// Returns true if the manager lists the tool with the public document.
+    fn has_document(&self) -> Result<bool, Exit> {
+        match self.client.call(&self.manager, "tools/list", "{}") {
+            Ok(answer) => {
+                let mut tools = answer["tools"].as_array().into_iter().flatten();
+                Ok(tools.any(|tool| tool["name"] == "get_league"))
+            }
+            Err(CallError::JsonRpc(..)) => Ok(false),
             Err(error) => Err(self.no_answer(&error)),
         }
     }

@@ -1,47 +1,21 @@
 //! Tables as texts: for a terminal, in columns as wide as they need, and for spreadsheets, as CSV.
 //! Pure.
 //!
-//! The tables show names of players, in any script. So a column is measured by the width of its text
-//! on the screen. In a spreadsheet, a name that looks like a formula must not be calculated.
+//! In a spreadsheet, a name of a player that looks like a formula must not be calculated.
 
 use crate::expected_points::{PairValues, expected_in_match, pair_name, pair_values_in};
 use crate::view::{LeagueView, MatchView};
 use league::games::{self, Move};
-use league::program::terminal::sanitize;
+use league::program::terminal::{pad, sanitize, width};
 use league::protocol::Standing;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// Maximum number of rows of the table that are shown while the league is played.
-pub const LEADERS: usize = 16;
 /// The heads of a league's table, see `standing_cells`.
 const STANDING_HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
 /// The heads of the results, see `result_row`.
 const RESULT_HEADS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,\
     Number,Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
-
-/// Returns the number of columns that a text takes on the screen.
-pub fn width(text: &str) -> usize {
-    text.chars().map(char_width).sum()
-}
-
-/// Returns 2 for a wide character, such as those of Chinese and Japanese.
-fn char_width(character: char) -> usize {
-    match u32::from(character) {
-        0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff => 2,
-        0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd => 2,
-        _ => 1,
-    }
-}
-
-/// Returns a text with spaces behind it, that many columns wide.
-pub fn pad(text: &str, columns: usize) -> String {
-    text.to_string() + &padding(text, columns)
-}
-
-fn padding(text: &str, columns: usize) -> String {
-    " ".repeat(columns.saturating_sub(width(text)))
-}
 
 /// Returns a table for a terminal. `heads` has commas between them. Numbers are aligned to the right,
 /// and `text_columns` columns after the first to the left.
@@ -62,11 +36,10 @@ pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Valu
     let mut lines = Vec::new();
     for mut row in table {
         for (column, cell) in row.iter_mut().enumerate() {
-            let padding = padding(cell, widths[column]);
             if (1..=text_columns).contains(&column) {
-                cell.push_str(&padding);
+                *cell = pad(cell, widths[column]);
             } else {
-                cell.insert_str(0, &padding);
+                *cell = format!("{cell:>0$}", widths[column]);
             }
         }
         lines.push(row.join("  "));
@@ -76,16 +49,6 @@ pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Valu
 
 fn terminal_cell(cell: &Value) -> String {
     cell.as_str().map_or(cell.to_string(), sanitize)
-}
-
-/// Returns the first rows of a league's table, for a terminal.
-pub fn grid(standings: &[Standing], max_rows: usize) -> String {
-    let rows = standings.iter().take(max_rows).map(standing_cells);
-    let table = columns(STANDING_HEADS, 2, rows.map(Value::from));
-    match standings.len().saturating_sub(max_rows) {
-        0 => table,
-        more => format!("{table}\n… and {more} more: the page has all"),
-    }
 }
 
 fn standing_cells(row: &Standing) -> Vec<Value> {

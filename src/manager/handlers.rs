@@ -223,9 +223,9 @@ impl Manager {
         self.print_rate_limited(&text);
     }
 
-    /// Prints what an unknown agent has caused: at most one line a second. The log has all.
+    /// Prints what an unknown agent has caused, unless there are too many such lines.
     fn print_rate_limited(&self, text: &str) {
-        if self.program.may_print() {
+        if self.program.may_print(text) {
             self.terminal.print_line(&sanitize(text));
         }
     }

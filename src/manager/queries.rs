@@ -129,14 +129,7 @@ impl League {
     /// Returns the schedule, or one round of it.
     pub fn schedule(&self, round_id: Option<u32>) -> Result<JsonObject, ProtocolError> {
         let schedule = self.schedule_preview();
-        let mut rounds = Vec::new();
-        for round in schedule.chunk_by(|a, b| a.round == b.round) {
-            let number = round[0].round;
-            if round_id.is_none_or(|requested| requested == number) {
-                let matches: Vec<Value> = round.iter().map(scheduled_match).collect();
-                rounds.push(json!({"round_id": number, "matches": matches}));
-            }
-        }
+        let rounds = scheduled_rounds(&schedule, round_id);
 
         if round_id.is_some() && rounds.is_empty() {
             let last = schedule.last().map_or(0, |m| m.round);
@@ -225,6 +218,19 @@ impl League {
 fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
     let field = format!("query_params.{name}");
     ProtocolError::field(ErrorCode::MissingField, &field, problem)
+}
+
+/// Returns the rounds of a schedule as they are shown, or one of them.
+pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value> {
+    let mut rounds = Vec::new();
+    for round in schedule.chunk_by(|a, b| a.round == b.round) {
+        let number = round[0].round;
+        if round_id.is_none_or(|requested| requested == number) {
+            let matches: Vec<Value> = round.iter().map(scheduled_match).collect();
+            rounds.push(json!({"round_id": number, "matches": matches}));
+        }
+    }
+    rounds
 }
 
 fn scheduled_match(the_match: &Match) -> Value {

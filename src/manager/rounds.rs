@@ -152,14 +152,20 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns the reason if no match may begin at present.
-    fn waiting_reason(&self, league: &League) -> Option<&'static str> {
+    fn waiting_reason(&self, league: &League) -> Option<String> {
         if league.paused {
-            Some(PAUSED_REASON)
-        } else if self.manager.notifier.available_referees(league).is_empty() {
-            Some(NO_REFEREE_REASON)
-        } else {
-            None
+            return Some(PAUSED_REASON.into());
         }
+        let notifier = &self.manager.notifier;
+        if !notifier.available_referees(league).is_empty() {
+            return None;
+        }
+
+        let mut reason = NO_REFEREE_REASON.to_string();
+        for id in league.ids(AgentKind::Referee) {
+            reason += &format!(" ({id} {})", notifier.status(&id).problem);
+        }
+        Some(reason)
     }
 
     /// Warns of the referees whose matches are assigned to the available ones.
@@ -210,15 +216,23 @@ impl<'a> RoundLoop<'a> {
             && players.all(|player| self.manager.notifier.has_received_all(&player.id))
     }
 
-    /// Returns what the open round waits for: agents, the lead time, or reports of referees.
+    /// Returns what the league waits for: agents, the lead time, or reports of referees.
     fn waiting(&self, league: &League) -> Waiting {
         let mut waiting = Waiting::default();
+        if let Some((players, referees)) = self.manager.automatic_start
+            && !league.started
+        {
+            waiting.reason = Some(format!(
+                "the league starts when these have registered: players {players}, \
+                 referees {referees}"
+            ));
+        }
         if league.open_round().is_none() {
             return waiting;
         }
 
         if let Some(reason) = self.waiting_reason(league) {
-            waiting.reason = Some(reason.into());
+            waiting.reason = Some(reason);
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()
         {

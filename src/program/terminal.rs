@@ -1,13 +1,22 @@
-//! Output on the user's terminal.
+//! Output on the user's terminal. Names may be in any script, so a text in a column is measured by its
+//! width on the screen.
 
 use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{Write, stderr, stdout};
 use std::net::IpAddr;
+use std::time::{Duration, Instant};
 
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
+/// Minimum time between two lines of unknown agents, on average.
+const LINE_INTERVAL: Duration = Duration::from_secs(1);
+/// The time whose lines may be printed at once: twenty.
+const BURST: Duration = Duration::from_secs(20);
+/// Minimum time until the same line is printed again.
+const REPEAT_INTERVAL: Duration = Duration::from_secs(600);
 /// The fields of a message that are not shown.
 const ENVELOPE: [&str; 6] = [
     "protocol",
@@ -54,6 +63,49 @@ impl Terminal {
             print_line(text);
         }
     }
+}
+
+/// Limits the lines that unknown agents cause: many may register at the same moment, and one may try
+/// again every second.
+#[derive(Debug, Default)]
+pub struct LineLimit {
+    /// The lines of the last minutes, with the time at which they were printed.
+    printed: BTreeMap<String, Instant>,
+    /// The time at which the printed lines would end if one was printed in each interval.
+    used_until: Option<Instant>,
+}
+
+impl LineLimit {
+    /// Returns true if a line may be printed now, and counts it.
+    pub fn admit(&mut self, line: &str, now: Instant) -> bool {
+        self.printed
+            .retain(|_, time| now.duration_since(*time) < REPEAT_INTERVAL);
+        let used_until = self.used_until.map_or(now, |time| time.max(now)) + LINE_INTERVAL;
+        if used_until > now + BURST || self.printed.contains_key(line) {
+            return false;
+        }
+
+        self.used_until = Some(used_until);
+        self.printed.insert(line.into(), now);
+        true
+    }
+}
+
+/// Returns the number of columns that a text takes on the screen.
+pub fn width(text: &str) -> usize {
+    let wide = text.chars().filter(|c| is_wide(*c));
+    text.chars().count() + wide.count()
+}
+
+/// Returns true for a character of two columns, such as those of Chinese and Japanese.
+fn is_wide(c: char) -> bool {
+    matches!(u32::from(c), 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
+        | 0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd)
+}
+
+/// Returns a text with spaces behind it, that many columns wide.
+pub fn pad(text: &str, columns: usize) -> String {
+    text.to_string() + &" ".repeat(columns.saturating_sub(width(text)))
 }
 
 /// Returns a number with its noun: `1 point`, `2 points`.

@@ -1,5 +1,6 @@
 //! The tests of the library and of its three programs.
 
+mod alone;
 mod attacks;
 mod config;
 mod flood;

@@ -200,7 +200,8 @@ fn league_without_referees_waits_for_one() {
         let refused = [&late["status"], &late["error_code"]];
         assert_eq!(refused, ["REJECTED", "E019"], "one is there");
         first.kill();
-        manager.line(NOBODY);
+        let line = manager.line(NOBODY);
+        assert!(line.ends_with(')') && line.contains(" (REF01 "), "{line}");
         let body = json!({"league_id": LEAGUE});
         let status = send(&manager.url(), &message("START_LEAGUE", "launcher", body));
         let is_waiting = text_of(&status["reason"]).contains(NOBODY);

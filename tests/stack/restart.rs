@@ -89,7 +89,10 @@ fn refused_start_prints_one_line_and_changes_nothing() {
     let (mut manager, second) = (test.serve(""), other.serve(""));
     let mut player = test.agent(&manager, "P01", "");
     player.line("is P01 in");
-    test.data("leagues/league_2025_even_odd/rounds.json");
+    wait_until("the player is in the table", || {
+        let standings = test.data("leagues/league_2025_even_odd/standings.json");
+        !list_of(&standings["standings"]).is_empty()
+    });
     wait_until("all is written that a lobby has", || {
         test.league_file("manager.url").exists()
     });

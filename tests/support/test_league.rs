@@ -5,7 +5,9 @@
 //! dies with its test at the latest.
 
 use super::files::FILES;
-use super::{give_up, http, json_of, pointer, set, time_limit, until, wait_until};
+use super::{
+    give_up, http, json_of, list_of, pointer, set, text_of, time_limit, until, wait_until,
+};
 use league::manager::league::League;
 use league::program::config::Config;
 use serde_json::{Value, json};
@@ -254,6 +256,31 @@ impl TestLeague {
             assert_eq!(came, expected, "{row}");
         }
         assert_eq!(table.len(), players);
+        self.check_files(&recorded, &table);
+    }
+
+    /// The files for people say what the journal says.
+    fn check_files(&self, recorded: &[Value], table: &[Value]) {
+        let standings = self.data("leagues/league_2025_even_odd/standings.json");
+        assert_eq!(list_of(&standings["standings"]), table);
+        let rounds = self.data("leagues/league_2025_even_odd/rounds.json");
+        let rounds = list_of(&rounds["rounds"]).iter();
+        let matches: Vec<&Value> = rounds
+            .flat_map(|round| list_of(&round["matches"]))
+            .collect();
+        assert_eq!(matches.len(), recorded.len());
+        for line in recorded {
+            let id = text_of(&line["match_id"]);
+            let mut shown = matches.iter().filter(|item| item["match_id"] == id);
+            let shown = shown.next().unwrap();
+            assert_eq!(shown["status"], "completed", "{shown}");
+            assert_eq!(shown["winner"], line["result"]["winner"]);
+            let file = self.data(&format!("matches/league_2025_even_odd/{id}.json"));
+            assert_eq!(file["result"], line["result"]);
+            for key in ["match_id", "player_A_id", "player_B_id"] {
+                assert_eq!(file[key], shown[key]);
+            }
+        }
     }
 }
 

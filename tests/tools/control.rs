@@ -274,6 +274,11 @@ fn plain_manager_obeys_the_operator() {
     manager.wait_for_success();
     test.check_played(2);
     referee.wait_for_success();
+    let output = manager.output();
+    assert!(
+        !output.contains("does not exist"),
+        "the tool asks only for what there is: {output}"
+    );
     drop(peers);
 }
 

@@ -5,15 +5,16 @@ use super::support::{TestLeague, check_contains, offline, rows};
 use crate::derived::DerivedFields;
 use crate::document::view;
 use crate::expected_points::expected_by_player;
-use crate::export::Exporter;
+use crate::export;
 use crate::luck::chance;
 use crate::season::{add, rank_players, table};
-use crate::tables::{csv, grid, results, standings};
+use crate::tables::{csv, results, standings};
 use crate::view::LeagueView;
 use league::json::decode;
 use league::manager::agent_status::AgentStatus;
 use league::manager::league::League;
 use league::manager::rounds::Waiting;
+use league::manager::screen::grid;
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::{fs, path::Path};
@@ -127,7 +128,7 @@ fn tables_fit_a_terminal_and_name_what_they_leave_out() {
     let league = offline::told(&format!("{name}=B C=D"));
     let shown = grid(&league.table(), 1);
     assert!(
-        shown.ends_with("\n… and 3 more: the page has all"),
+        shown.ends_with("\n… and 3 more: standings.json has all"),
         "{shown}"
     );
     let mut players = BTreeMap::new();
@@ -169,30 +170,22 @@ fn season_leaves_out_local_leagues_unless_named() {
 #[test]
 fn unwritable_file_does_not_stop_the_others() {
     let test = TestLeague::new("");
-    let data = test.folder.join("data");
+    let (data, logs) = (test.folder.join("data"), test.folder.join("logs"));
     let view = league("P01>P02 P03=P04");
-    let mut exporter = Exporter::new(data.clone(), test.folder.join("logs"));
-    let in_the_way = ["standings.json", "report.html"].map(|name| test.league_file(name));
-    for path in &in_the_way {
-        fs::create_dir_all(path.join("x")).unwrap();
-    }
-    let failed = exporter
-        .finish(&view, &DerivedFields::of(&view))
-        .unwrap_err();
-    let words = "2 of the files to keep cannot be written: ";
+    let write = || export::write(&data, &logs, &view, &DerivedFields::of(&view));
+    let in_the_way = test.league_file("report.html");
+    fs::create_dir_all(in_the_way.join("x")).unwrap();
+    let failed = write().unwrap_err();
+    let words = "1 of the files to keep cannot be written: ";
     assert!(failed.starts_with(words), "{failed}");
-    for name in ["rounds.json", "league.json", "results.csv", "standings.csv"] {
+    for name in ["league.json", "results.csv", "standings.csv"] {
         assert!(test.league_file(name).is_file(), "{name}");
     }
-    let game = data.join("matches/league_2025_even_odd/R1M2.json");
-    assert!(game.is_file());
-    for path in &in_the_way {
-        fs::remove_dir_all(path).unwrap();
-    }
-    let kept = exporter.finish(&view, &DerivedFields::of(&view)).unwrap();
+    fs::remove_dir_all(&in_the_way).unwrap();
+    let kept = write().unwrap();
     let words = "to keep: report.html, results.csv and standings.csv in ";
     assert!(kept.starts_with(words), "{kept}");
-    assert!(in_the_way.iter().all(|path| path.is_file()));
+    assert!(in_the_way.is_file());
 }
 
 #[test]
@@ -218,7 +211,7 @@ fn csv_cells_are_quoted() {
 /// A group that is left out, and why.
 const LEFT_OUT: &str = "
 003 | broken, for league.json cannot be read: EOF
-004 | running, with 3 of 45 matches played
+004 | running, with 2 of 4 matches played
 005 | waiting
 notes | foreign, for it holds no league league_2025_even_odd";
 
@@ -239,7 +232,15 @@ fn groups_left_out_of_a_stage_are_named() {
     let entrants = "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n";
     put("001", "entrants.txt", entrants);
     put("003", "league.json", "{\"league");
-    put("004", "standings.json", "{\"version\": 3, \"matches\": 45}");
+    put(
+        "004",
+        "rounds.json",
+        &json!({"rounds": [
+            {"round_id": 1, "matches": [{"status": "completed"}, {"status": "completed"}]},
+            {"round_id": 2, "matches": [{"status": "assigned"}, {"status": "scheduled"}]},
+        ]})
+        .to_string(),
+    );
     fs::create_dir_all(season.join("notes")).unwrap();
     keep(&season.join("groups"), "005.txt", "");
     keep(&season, "final.txt", "");

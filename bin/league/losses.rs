@@ -1,0 +1,113 @@
+//! What the tool prints beyond the manager's screen: how far a practice is, who lost technically, and
+//! the command that shows what was said in a match.
+
+use league::games::result_status;
+use league::manager::Manager;
+use league::manager::league::{League, Match};
+use league::manager::screen::result_line;
+use league::net::sync::spawn;
+use league::program::terminal::{print_line, sanitize};
+use league::protocol::{AgentKind, GAME, ResultStatus};
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// Interval between two lines about a practice.
+const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Starts a thread that prints how far a practice is, instead of its results.
+pub fn follow_practice(manager: &Arc<Manager>) {
+    let started = Instant::now();
+    let store = Arc::clone(&manager.store);
+    spawn("progress", move || {
+        while !store.wait(PROGRESS_INTERVAL, League::is_over) {
+            if let Some(line) = store.read(|league| progress(league, started.elapsed())) {
+                print_line(&line);
+            }
+        }
+    });
+}
+
+/// Returns how far a practice is: `cycle 133 of 400, about 2 min left`.
+pub fn progress(league: &League, elapsed: Duration) -> Option<String> {
+    let cycles = league.config.league.scheduling.cycles?;
+    let round = league.open_round()?;
+    let cycle = (round - 1) * cycles / league.rounds() + 1;
+    let (played, all) = (league.played.len(), league.matches.len());
+    let left = elapsed.as_secs_f64() * (all - played) as f64 / played.max(1) as f64;
+
+    let left = match left as u64 {
+        seconds @ 0..90 => format!("{seconds} s"),
+        seconds => format!("{} min", (seconds + 30) / 60),
+    };
+    Some(format!("cycle {cycle} of {cycles}, about {left} left"))
+}
+
+/// Returns a line for the first technical loss of each player, with the command that shows what was
+/// said. `logs` is the folder of the referees' logs.
+pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
+    let logs = format!(" LOGS={}", logs.display());
+    let mut losses = BTreeSet::new(); // both players may have lost the same match
+    for player in league.members(AgentKind::Player) {
+        let mut matches = league.matches_of(&player.id);
+        if let Some(lost) = matches.find(|the_match| has_failed(the_match, &player.id)) {
+            let line = result_line(league, lost);
+            losses.extend(line.map(|line| line + &trace_hint(league, lost, &logs)));
+        }
+    }
+
+    let mut lines = Vec::new();
+    if !losses.is_empty() {
+        lines.push("\nThe first technical loss of each:".into());
+        lines.extend(losses);
+    }
+
+    lines
+}
+
+/// Returns the names of the players that have lost all their matches technically.
+pub fn players_without_a_match(league: &League) -> Vec<String> {
+    let mut names = Vec::new();
+    for player in league.members(AgentKind::Player) {
+        let mut matches = league.matches_of(&player.id).peekable();
+        if matches.peek().is_some() && matches.all(|the_match| has_failed(the_match, &player.id)) {
+            names.push(sanitize(&player.name_and_id()));
+        }
+    }
+    names
+}
+
+/// Returns true if a player has lost a match technically.
+fn has_failed(the_match: &Match, player_id: &str) -> bool {
+    the_match.recorded.as_ref().is_some_and(|recorded| {
+        let result = &recorded.result;
+        result_status(result) == ResultStatus::TechnicalLoss
+            && result.winner.as_deref() != Some(player_id)
+    })
+}
+
+/// Returns the command that shows what was said in a match, if a player has lost it technically. No
+/// log has a match that the manager itself has recorded. `logs` is the argument for the folder of the
+/// logs: ` LOGS=logs/practice`.
+pub fn trace_hint(league: &League, the_match: &Match, logs: &str) -> String {
+    let Some(recorded) = &the_match.recorded else {
+        return String::new();
+    };
+    if result_status(&recorded.result) != ResultStatus::TechnicalLoss
+        || recorded.referee_id == AgentKind::Manager.to_string()
+    {
+        return String::new();
+    }
+
+    let game = game_argument(league);
+    format!(" (make trace MATCH={}{game}{logs})", the_match.id)
+}
+
+/// Returns the argument of `make trace` for the game: ` GAME=tic_tac_toe`.
+fn game_argument(league: &League) -> String {
+    match league.config.league.game_type.as_str() {
+        GAME => String::new(),
+        other => format!(" GAME={other}"),
+    }
+}

@@ -1,0 +1,118 @@
+//! The files of a league for people and other programs: the table, the rounds, and each match that
+//! has a result.
+//!
+//! The journal is the truth, so nothing is lost if these files are deleted. A thread writes them
+//! while the league is played; it holds the lock of the league only while it copies the state. If a
+//! file cannot be written, the others are written nevertheless, and it is tried again.
+
+use super::Manager;
+use super::queries::scheduled_rounds;
+use crate::net::log::Level;
+use crate::net::sync::{lock, spawn};
+use crate::program::storage::{self, Access};
+use crate::values::Timestamp;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+use std::{io, thread};
+
+/// Interval between two writes.
+const WRITE_INTERVAL: Duration = Duration::from_secs(2);
+/// The state of the files.
+#[derive(Default)]
+pub struct WrittenFiles {
+    /// The number of events when all files were last written.
+    version: Option<u64>,
+    /// The ids of the matches with a file.
+    matches: BTreeSet<String>,
+    /// True if the last write failed.
+    has_failed: bool,
+}
+
+/// Starts a thread that writes the files of a manager's league until the league is closed.
+pub fn keep_writing(manager: &Arc<Manager>) {
+    let manager = Arc::clone(manager);
+    spawn("files", move || {
+        while !manager.store.read(|league| league.closed) {
+            manager.write_files();
+            thread::sleep(WRITE_INTERVAL);
+        }
+    });
+}
+
+impl Manager {
+    /// Writes what is new in the league. That it cannot be written is said once, and stops no league.
+    pub fn write_files(&self) {
+        let mut written = lock(&self.written_files);
+        let result = self.write_changes(&mut written);
+        if let Err(error) = &result
+            && !written.has_failed
+        {
+            let text = format!("the files of the league cannot be written: {error}");
+            self.say(Level::Error, "fault", &text);
+        }
+        written.has_failed = result.is_err();
+    }
+
+    /// Writes the files that have changed. Returns one of the errors.
+    fn write_changes(&self, written: &mut WrittenFiles) -> io::Result<()> {
+        let news = self.store.read(|league| {
+            if written.version == Some(league.version) {
+                return None;
+            }
+            let schedule = league.schedule_preview().into_owned();
+            Some((
+                league.version,
+                league.rounds_completed,
+                league.table(),
+                schedule,
+            ))
+        });
+        let Some((version, rounds, table, schedule)) = news else {
+            return Ok(());
+        };
+
+        let mut result = Ok(());
+        for the_match in &schedule {
+            let id = &the_match.id;
+            if let Some(recorded) = &the_match.recorded
+                && !written.matches.contains(id)
+            {
+                let content = json!({
+                    "match_id": id,
+                    "round_id": the_match.round,
+                    "player_A_id": the_match.players[0],
+                    "player_B_id": the_match.players[1],
+                    "referee_id": recorded.referee_id,
+                    "result": recorded.result,
+                    "recorded_at": recorded.at,
+                });
+                match self.write_file("matches", id, content) {
+                    Ok(()) => drop(written.matches.insert(id.clone())),
+                    error => result = error,
+                }
+            }
+        }
+
+        let standings = json!({"version": version, "rounds_completed": rounds, "standings": table});
+        let schedule = json!({"rounds": scheduled_rounds(&schedule, None)});
+        self.write_file("leagues", "rounds", schedule)
+            .and(self.write_file("leagues", "standings", standings))
+            .and(result)?;
+        written.version = Some(version);
+        Ok(())
+    }
+
+    /// Writes `data/KIND/ID/NAME.json`, with the fields that all files have.
+    fn write_file(&self, kind: &str, name: &str, mut content: Value) -> io::Result<()> {
+        let league_id = self.program.league_id();
+        content["schema_version"] = "1.0.0".into();
+        content["league_id"] = league_id.into();
+        content["last_updated"] = json!(Timestamp::now());
+
+        let mut path = self.program.data.join(kind).join(league_id);
+        path.push(format!("{name}.json"));
+        storage::replace_json(&path, Access::AllUsers, &content)
+    }
+}

@@ -1,0 +1,228 @@
+//! The league in the manager's terminal: who registers, the rounds, the results, the table, the
+//! champion. A thread prints what is new in the order in which it happened. It only reads, so the
+//! league is played the same without it.
+
+use super::Manager;
+use super::league::{League, Match};
+use crate::games::result_status;
+use crate::net::sync::{lock, spawn};
+use crate::program::terminal::{pad, plural, print_line, sanitize, width};
+use crate::protocol::{AgentKind, ResultStatus, Standing};
+use crate::values::Timestamp;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Maximum number of rows of the table that are shown while the league is played.
+pub const LEADERS: usize = 16;
+/// Maximum time until the league is read again.
+const READ_INTERVAL: Duration = Duration::from_secs(5);
+
+/// The part of a league that has been printed.
+#[derive(Default)]
+pub struct Screen {
+    /// The time of registration of each printed agent.
+    registered: BTreeMap<String, Timestamp>,
+    round: u32,
+    results: usize,
+    has_ended: bool,
+}
+
+/// Starts a thread that prints what happens in a manager's league from now on.
+pub fn follow(manager: &Arc<Manager>) {
+    *lock(&manager.screen) = Some(manager.store.read(Screen::new));
+    let manager = Arc::clone(manager);
+    spawn("screen", move || {
+        while let Some(version) = manager.print_news() {
+            (manager.store).wait(READ_INTERVAL, |league| league.version != version);
+        }
+    });
+}
+
+impl Manager {
+    /// Prints what is new in the league, and at its end the table and the champion. Returns the number
+    /// of events; `None` if the end has been printed, or if nothing is to be printed.
+    pub fn print_news(&self) -> Option<u64> {
+        let mut screen = lock(&self.screen);
+        let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
+        let (version, lines, end) = self.store.read(|league| {
+            let lines = screen.news(self, league);
+            (league.version, lines, screen.end(league))
+        });
+
+        for line in lines {
+            self.terminal.print_line(&line);
+        }
+        if let Some(end) = end {
+            print_line(&end); // also with --quiet
+        }
+        (!screen.has_ended).then_some(version)
+    }
+}
+
+impl Screen {
+    /// Returns a screen for which the present agents and results are not new.
+    pub fn new(league: &League) -> Screen {
+        let mut screen = Screen {
+            results: league.played.len(),
+            ..Screen::default()
+        };
+        screen.arrivals(league);
+        screen
+    }
+
+    /// Returns the lines for what is new.
+    fn news(&mut self, manager: &Manager, league: &League) -> Vec<String> {
+        let mut lines = self.arrivals(league);
+        if league.started && self.round == 0 {
+            let name = manager.program.args.text("--name");
+            let name = sanitize(name.unwrap_or(&league.config.league.display_name));
+            lines.push(format!("\n{name}"));
+        }
+
+        let new = league.played[self.results..].iter();
+        for the_match in new.filter_map(|id| league.find(id)) {
+            self.open_round(the_match.round, league, &mut lines);
+            let line = result_line(league, the_match);
+            lines.extend(line.map(|line| line + &manager.hooks.trace_hint(league, the_match)));
+        }
+        self.results = league.played.len();
+
+        if let Some(round) = league.open_round() {
+            self.open_round(round, league, &mut lines);
+        }
+        lines
+    }
+
+    /// Adds a line with the matches of a new round, and before it the table after the last one.
+    fn open_round(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
+        if round <= self.round {
+            return;
+        }
+        if self.round > 0 {
+            lines.push(format!("\n{}", grid(&league.table(), LEADERS)));
+        }
+        self.round = round;
+
+        let mut pairs = Vec::new();
+        for the_match in league.round(round) {
+            let names = the_match.players.each_ref().map(|id| name(league, id));
+            pairs.push(names.join(" meets "));
+        }
+        lines.push(format!(
+            "\nRound {round} of {}: {}",
+            league.rounds(),
+            pairs.join(", ")
+        ));
+    }
+
+    /// Returns a line for each agent that has registered since the last time, or has done so again.
+    fn arrivals(&mut self, league: &League) -> Vec<String> {
+        let mut lines = Vec::new();
+        for member in league.members.values() {
+            let (id, time) = (&member.id, member.registered_at);
+            if self.registered.get(id) == Some(&time) {
+                continue;
+            }
+            self.registered.insert(id.clone(), time);
+
+            let mut line = format!("{} is here", sanitize(&member.name_and_id()));
+            let mut others = league.members.values();
+            let name = &member.meta.display_name;
+            if member.kind == AgentKind::Player
+                && let Some(other) = others.find(|o| o.id != *id && o.meta.display_name == *name)
+            {
+                line += &format!("; {} has the same name", other.id);
+            }
+            lines.push(line);
+        }
+        lines
+    }
+
+    /// Returns the final table and the champion when the league is over.
+    fn end(&mut self, league: &League) -> Option<String> {
+        if !league.is_over() {
+            return None; // The table of a running league is not made each time.
+        }
+        self.has_ended = true;
+
+        let table = league.table();
+        let champion = table.first()?;
+        Some(format!(
+            "\n{}\n\nChampion: {} ({}) with {}",
+            grid(&table, usize::MAX),
+            sanitize(&champion.display_name),
+            champion.player_id,
+            plural(champion.points, "point")
+        ))
+    }
+}
+
+/// Returns `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was
+/// drawn, the reason stands in its place.
+pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
+    let result = &the_match.recorded.as_ref()?.result;
+    let mut players = the_match.players.each_ref();
+    if result.winner.as_ref() == Some(players[1]) {
+        players.reverse();
+    }
+
+    let [first, second] = players.map(|id| {
+        let name = name(league, id);
+        match result.details.choices.get(id) {
+            Some(Some(choice)) => format!("{name} ({choice})"),
+            _ => name,
+        }
+    });
+    let mut outcome = match (result_status(result), &result.winner) {
+        (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
+        (ResultStatus::Win, _) => format!("{first} beat {second}"),
+        (_, None) => format!("{first} and {second} both lost technically"),
+        (_, Some(_)) => format!("{first} won, {second} lost technically"),
+    };
+
+    if let Some(number) = result.details.drawn_number {
+        outcome += &format!(": the number was {number}");
+    } else if let Some(reason) = &result.details.reason {
+        outcome += &format!(": {}", sanitize(reason));
+    }
+    Some(format!("  {:<7} {outcome}", the_match.id))
+}
+
+fn name(league: &League, player_id: &str) -> String {
+    sanitize(&league.members[player_id].meta.display_name)
+}
+
+/// Returns the first rows of a league's table.
+pub fn grid(standings: &[Standing], max_rows: usize) -> String {
+    let shown = &standings[..standings.len().min(max_rows)];
+    let mut columns = width("Player");
+    for row in shown {
+        columns = columns.max(width(&sanitize(&row.display_name)));
+    }
+
+    let player = pad("Player", columns);
+    let mut table = format!("Rank  Id   {player}  Played  Wins  Draws  Losses  Points");
+    for row in shown {
+        let Standing {
+            rank,
+            player_id,
+            display_name,
+            played,
+            wins,
+            draws,
+            losses,
+            points,
+            ..
+        } = row;
+        let name = pad(&sanitize(display_name), columns);
+        table += &format!(
+            "\n{rank:>4}  {player_id:<4} {name}  {played:>6}  {wins:>4}  {draws:>5}  {losses:>6}  {points:>6}"
+        );
+    }
+    let more = standings.len() - shown.len();
+    if more > 0 {
+        table += &format!("\n… and {more} more: standings.json has all");
+    }
+    table
+}
