@@ -2,10 +2,10 @@
 //! results, and names the champion.
 //!
 //! It keeps everything in memory, so a league ends with it; it accepts what the referee of a match
-//! reports; and it waits for each agent that it calls. The manager of chapter two writes a journal
-//! before it answers (`src/manager/journal.rs`), checks a report by playing its moves again
-//! (`results.rs`), replaces a lost referee (`schedule.rs`), and lets a slow agent delay only itself
-//! (`notifier.rs`).
+//! reports; and it waits for each agent that it calls. The manager of chapter two, the league
+//! among strangers (`src/manager/`), writes a journal before it answers (`journal.rs` there), checks a
+//! report by playing its moves again (`results.rs`), replaces a lost referee (`schedule.rs`), and lets
+//! a slow agent delay only itself (`notifier.rs`).
 
 mod net;
 mod state;
@@ -32,7 +32,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 struct Manager {
     agent: Arc<Agent>,
-    /// With so many players the league starts by itself.
+    /// With so many players, and a referee, the league starts by itself.
     wanted_players: Option<usize>,
     league: Mutex<League>,
 }
@@ -77,6 +77,8 @@ fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
 }
 
 impl Manager {
+    /// Locks the league. Do not call this in a `for` loop over the same league: it would wait for
+    /// itself.
     fn league(&self) -> MutexGuard<'_, League> {
         self.league.lock().unwrap()
     }
@@ -271,7 +273,7 @@ impl Manager {
         // Start the league if this was the last agent that it waited for.
         let players = league.members_of(AgentKind::Player).len();
         if !is_late
-            && Some(players) == self.wanted_players
+            && self.wanted_players.is_some_and(|wanted| players >= wanted)
             && let Err(missing) = league.start()
         {
             println!("{missing}");

@@ -1,7 +1,7 @@
-//! What the three programs share: options, configuration and log; a call of another agent, with its
+//! What the three programs share: options, configuration and log; a call to another agent, with its
 //! time limit and its attempts; the registration; and the server, with a thread for each request.
 //!
-//! In chapter two `src/net/` does this among strangers: with limits for size, number and time. There
+//! In chapter two, the league among strangers, `src/net/` adds limits for size, number and time, and
 //! `src/program/` checks the configuration, and keeps credentials that survive a restart.
 #![allow(dead_code, reason = "each of the three programs uses its part")]
 
@@ -53,7 +53,7 @@ fn read_options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// What the programs need of `config/system.json`.
+/// What the programs need from `config/system.json`.
 #[derive(Deserialize)]
 pub struct Settings {
     pub default_league_id: String,
@@ -71,14 +71,14 @@ pub struct Timeouts {
 
 #[derive(Deserialize)]
 pub struct RetryPolicy {
-    /// The number of attempts in all: the first one counts.
+    /// The number of attempts in all, in spite of its name.
     pub max_retries: u32,
     pub base_delay_sec: f64,
     pub backoff_strategy: String,
 }
 
 impl RetryPolicy {
-    /// Returns the pause after a failed attempt: always the same, or 2, 4, 8 seconds.
+    /// Returns the pause after a failed attempt: always the same, or twice as long each time.
     pub fn pause_after(&self, attempt: u32) -> Duration {
         let is_exponential = self.backoff_strategy == "exponential";
         let doublings = if is_exponential { attempt - 1 } else { 0 };
@@ -86,7 +86,7 @@ impl RetryPolicy {
     }
 }
 
-/// What the programs need of `config/leagues/ID.json`.
+/// What the programs need from `config/leagues/ID.json`.
 #[derive(Clone, Deserialize)]
 pub struct LeagueFile {
     pub display_name: String,
@@ -115,7 +115,7 @@ pub struct Agent {
     log: Mutex<File>,
 }
 
-/// A call of another agent.
+/// A call to another agent.
 pub struct Call {
     pub url: String,
     pub token: Option<String>,
@@ -351,7 +351,7 @@ impl Agent {
             Err(error) => Err(error.clone()),
         };
 
-        // Write the reply. It belongs to the same conversation, and shows no token of ours.
+        // Write the reply. It belongs to the same conversation, and its envelope has no token.
         let conversation_id = params["conversation_id"].as_str().unwrap_or("unknown");
         let refused_type = params["message_type"].as_str().unwrap_or("UNKNOWN");
         let (result, accepted) = match decision {

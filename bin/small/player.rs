@@ -1,8 +1,8 @@
 //! The small player: it registers, joins its matches, and chooses even or odd. Change `choose`.
 //!
-//! It answers any referee, and remembers its matches only while it runs. The player of chapter two
-//! (`src/player.rs`) joins announced matches only, checks the token of a match, answers a repeated
-//! call with the same choice, and survives a restart.
+//! It answers any referee, and remembers its matches only while it runs. The player of chapter two,
+//! the league among strangers (`src/player.rs`), joins announced matches only, checks the token of a
+//! match, answers a repeated call with the same choice, and survives a restart.
 
 mod net;
 

@@ -1,8 +1,8 @@
 //! The small referee: it registers, plays the matches that the manager gives it, and reports them.
 //!
 //! It plays all its matches at once, and a result that the manager does not acknowledge is lost. The
-//! referee of chapter two keeps results on disk until they are acknowledged
-//! (`src/referee/outbox.rs`), and takes the tokens of a match from the manager
+//! referee of chapter two, the league among strangers, keeps results on disk until they are
+//! acknowledged (`src/referee/outbox.rs`), and takes the tokens of a match from the manager
 //! (`src/referee/assignments.rs`).
 
 mod net;
@@ -31,7 +31,7 @@ struct Match {
     conversation_id: String,
     players: [String; 2],
     urls: [String; 2],
-    /// Made for this match, one for each player: it proves that a message is the referee's.
+    /// Made for this match, one for each player. A player sends it back with each reply.
     tokens: [String; 2],
     standings: [Option<Record>; 2],
 }
@@ -130,7 +130,7 @@ impl Match {
 
     /// Plays a match. Every path ends with a result.
     fn play(&self) -> GameResult {
-        // Invite both players at the same time. Who does not come loses.
+        // Invite both players at the same time. A player that does not join loses.
         self.enter(MatchState::WaitingForPlayers);
         let joined = thread::scope(|scope| {
             let a = scope.spawn(|| self.invite(0));
@@ -142,7 +142,7 @@ impl Match {
             return games::forfeit(&self.players, &[], &failures);
         }
 
-        // Ask both players at the same time. Who does not choose loses.
+        // Ask both players at the same time. A player that gives no legal choice loses.
         self.enter(MatchState::CollectingChoices);
         let choices = thread::scope(|scope| {
             let a = scope.spawn(|| self.collect_choice(0));
@@ -217,8 +217,7 @@ impl Match {
                 next_retry_at: Some(Timestamp::now().plus(pause)),
                 time_remaining: None,
             };
-            let action = "CHOOSE_PARITY_RESPONSE";
-            self.tell_error(seat, action, &error, Some(retry_info));
+            self.tell_error(seat, "CHOOSE_PARITY_RESPONSE", &error, Some(retry_info));
             if attempt >= policy.max_retries {
                 return Err(format!("gave no valid choice ({error})"));
             }
@@ -322,7 +321,7 @@ impl Match {
         println!("{} is not recorded: {error}", self.id);
     }
 
-    /// Returns a call of a player. All calls of a match are one conversation.
+    /// Returns a call to a player. All calls of a match are one conversation.
     fn call(&self, seat: usize, message: Message, timeout_sec: f64) -> Call {
         Call {
             url: self.urls[seat].clone(),
