@@ -81,7 +81,7 @@ impl ReportDeadlines {
                     self.by_referee.remove(id);
                 }
             } else if is_announced && notifier.has_received_all(id) {
-                let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
+                let batches = matches.div_ceil(referee.capacity());
                 let deadline = FutureTime::after(match_limit * batches);
                 self.by_referee.insert(id.clone(), deadline);
                 self.last_event = Some(Instant::now());
