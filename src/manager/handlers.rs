@@ -189,7 +189,10 @@ impl Manager {
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
-            Ok(_) => self.store.notify_all(),
+            Ok(member) => {
+                self.notifier.record_registration(member);
+                self.store.notify_all();
+            }
             // The agent waits for the next league, and the operator knows why.
             Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
             Err(rejection)
@@ -205,13 +208,7 @@ impl Manager {
         &self,
         application: &Application,
     ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store.commit(|league| {
-            let (event, decision) = league.register(application);
-            if let Ok(member) = &decision {
-                self.notifier.record_registration(&member.id);
-            }
-            Ok((event, decision))
-        })
+        self.store.commit(|league| Ok(league.register(application)))
     }
 
     /// Prints who was not accepted, and why.

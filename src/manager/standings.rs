@@ -81,16 +81,19 @@ pub fn rank_groups(
     let mut groups = split(rows, |row| row.points);
 
     for tiebreaker in tiebreakers {
-        groups = match tiebreaker {
-            TieBreak::Wins => split_all(groups, |row| row.wins as i32),
-            TieBreak::Draws => split_all(groups, |row| -(row.draws as i32)), // fewer are better
-            TieBreak::HeadToHead => {
-                let points = points_among_equals(&groups, scores);
-                split_all(groups, |row| {
-                    points.get(&row.player_id).copied().unwrap_or(0)
-                })
-            }
+        let points = match tiebreaker {
+            TieBreak::HeadToHead => points_among_equals(&groups, scores),
+            _ => HashMap::new(),
         };
+        let key = |row: &Standing| match tiebreaker {
+            TieBreak::Wins => row.wins as i32,
+            TieBreak::Draws => -(row.draws as i32), // fewer are better
+            TieBreak::HeadToHead => points.get(&row.player_id).copied().unwrap_or(0),
+        };
+        groups = groups
+            .into_iter()
+            .flat_map(|group| split(group, key))
+            .collect();
     }
     groups
 }
@@ -115,12 +118,6 @@ fn points_among_equals(groups: &[Vec<Standing>], scores: &[&Score]) -> HashMap<S
         }
     }
     points
-}
-
-/// Splits each group by a key.
-fn split_all(groups: Vec<Vec<Standing>>, key: impl Fn(&Standing) -> i32) -> Vec<Vec<Standing>> {
-    let groups = groups.into_iter();
-    groups.flat_map(|group| split(group, &key)).collect()
 }
 
 /// Splits rows into groups of equal keys, the highest key first; a group keeps the order.

@@ -13,7 +13,7 @@ use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, P
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io;
+use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -195,14 +195,15 @@ impl Client {
     }
 
     /// Writes a notification once for all its recipients, and logs it.
-    pub fn prepare_broadcast(
-        &self,
-        message: &Message,
-        context: &MessageContext,
-        recipients: usize,
-    ) -> Broadcast {
+    pub fn prepare_broadcast(&self, message: &Message, recipients: usize) -> Broadcast {
+        let method = message.spec().method;
+        let context = MessageContext {
+            conversation_id: new_conversation(method),
+            ..MessageContext::default()
+        };
+
         // Each copy has its own time and token.
-        let mut packet = self.build(message, context);
+        let mut packet = self.build(message, &context);
         retain_fields(&mut packet, |key| key != "timestamp" && key != "auth_token");
         let fields = vec![("recipients", json!(recipients))];
         (self.log).message("message_sent", &packet, fields, Content::Full(&packet));
@@ -212,7 +213,7 @@ impl Client {
             key == "message_type" || key == "conversation_id"
         });
         Broadcast {
-            method: message.spec().method,
+            method,
             header: packet,
             text,
         }
@@ -337,7 +338,9 @@ impl Client {
                 Err(CallError::Truncated(reason))
             }
             Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) => Err(CallError::Truncated(reason)),
+                CallError::Unreachable(reason) | CallError::HungUp(reason) => {
+                    Err(CallError::Truncated(reason))
+                }
                 other => Err(other),
             },
         }
@@ -409,7 +412,7 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
+        ureq::Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
             return CallError::Timeout(timeout);
         }
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
@@ -419,10 +422,13 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
             return CallError::Truncated(error.to_string());
         }
-        ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "it hung up without an answer".into()
+        ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
+            return CallError::HungUp("it hung up without an answer".into());
         }
+        ureq::Error::Io(error) if is_broken_off(error.kind()) => {
+            return CallError::HungUp(error.kind().to_string());
+        }
+        ureq::Error::HostNotFound => "host unknown".into(),
         ureq::Error::Io(error) => error.kind().to_string(),
         other => other.to_string(),
     };
@@ -432,6 +438,12 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         Ok(_) => CallError::Unreachable(reason),
         Err(error) => CallError::Local(error.to_string()),
     }
+}
+
+/// Returns true for the errors of a connection that there was.
+fn is_broken_off(error: ErrorKind) -> bool {
+    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
+    matches!(error, BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {
