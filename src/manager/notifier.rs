@@ -93,7 +93,7 @@ impl Notifier {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
             if is_end {
-                recipient.restart_attempts();
+                recipient.attempts = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
                 recipient.thread = self.start_delivery_thread(&member.id);

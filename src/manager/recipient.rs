@@ -38,7 +38,7 @@ pub struct Recipient {
     needs_reset: bool,
     reset_at: Option<Instant>,
     /// The number of calls that failed one after the other.
-    attempts: u32,
+    pub attempts: u32,
     /// True if no program took the connection at the last call.
     is_refused: bool,
     /// The time of the next ping or, after a failed call, of the next attempt; now if `None`.
@@ -109,11 +109,6 @@ impl Recipient {
         }
     }
 
-    /// Lets the next notification have all attempts of the retry policy, whatever failed before.
-    pub fn restart_attempts(&mut self) {
-        self.attempts = 0;
-    }
-
     /// Returns the call that is due, or the time until the next one.
     pub fn next_task(&mut self, published: Published, texts: &Texts) -> Task {
         let newest = published.to(self.kind);
@@ -130,33 +125,28 @@ impl Recipient {
             self.call_at = None;
         }
 
-        let wait = self
-            .call_at
-            .map_or(Duration::ZERO, |time| time.saturating_duration_since(now));
-        match self.progress.next(newest) {
-            Some((notification, progress)) if self.attempts == 0 || wait.is_zero() => {
-                self.notify(notification, progress, texts)
-            }
-            None if newest.is_over => Task::Wait(PING_INTERVAL), // the agents have ended
-            None if wait.is_zero() => Task::Call(Call::Ping),
-            _ => Task::Wait(wait),
-        }
-    }
-
-    /// Returns the call that tells a notification.
-    fn notify(&self, notification: Notification, progress: Progress, texts: &Texts) -> Task {
-        let text = match (notification, &self.announcement) {
-            (Notification::Announcement(_), Some(own)) => Some(own),
-            _ => texts.get(&notification),
+        let call_at = self.call_at.unwrap_or(now);
+        let wait = call_at.saturating_duration_since(now);
+        let Some((notification, progress)) = self.progress.next(newest) else {
+            return match wait.is_zero() {
+                _ if newest.is_over => Task::Wait(PING_INTERVAL), // the agents have ended
+                true => Task::Call(Call::Ping),
+                false => Task::Wait(wait),
+            };
         };
-        match text.cloned() {
-            Some(text) => Task::Call(Call::Notify {
-                notification,
-                text,
-                progress,
-            }),
-            None => Task::Wait(PING_INTERVAL),
+        if self.attempts > 0 && !wait.is_zero() {
+            return Task::Wait(wait);
         }
+
+        let text = match (notification, &self.announcement) {
+            (Notification::Announcement(_), Some(own)) => own,
+            _ => &texts[&notification],
+        };
+        Task::Call(Call::Notify {
+            notification,
+            text: Arc::clone(text),
+            progress,
+        })
     }
 
     /// Records the result of a call. Returns true if it changes the status.
@@ -174,9 +164,12 @@ impl Recipient {
             _ => 0,
         };
 
+        // A failure counts after the last attempt. The ping of a player has only one: it may be about
+        // to start.
         let before = self.status.clone();
-        if !self.is_repeated(call) {
-            let is_assignment = self.record_receipt(call, error);
+        let is_referee = self.kind == AgentKind::Referee;
+        if !self.has_attempts_left() || !is_referee && matches!(call, Call::Ping) {
+            let is_assignment = self.record_receipt(call, error) && is_referee;
             self.status.record_call(result, is_assignment, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
@@ -191,21 +184,8 @@ impl Recipient {
             || self.status.response_ms.is_some() != before.response_ms.is_some()
     }
 
-    /// Returns true if a failed call is made again before the failure counts. It counts at once if the
-    /// agent failed before, and if a player is pinged: it may be about to start.
-    fn is_repeated(&self, call: &Call) -> bool {
-        let is_single = self.status.last_error.is_some()
-            || self.kind == AgentKind::Player && matches!(call, Call::Ping);
-        self.has_attempts_left() && !is_single
-    }
-
-    /// Returns true after a failed call that was not the last attempt of the retry policy.
-    fn has_attempts_left(&self) -> bool {
-        (1..self.policy.max_retries).contains(&self.attempts)
-    }
-
-    /// Moves the progress on if the agent has received the notification. Returns true if this was a
-    /// referee's assignment.
+    /// Moves the progress on if the agent has received the notification. Returns true if it was an
+    /// announcement.
     fn record_receipt(&mut self, call: &Call, error: Option<&CallError>) -> bool {
         let Call::Notify {
             notification,
@@ -218,7 +198,12 @@ impl Recipient {
         if notification.is_received(error, self.attempts, self.policy.max_retries) {
             self.progress = *progress;
         }
-        self.kind == AgentKind::Referee && matches!(notification, Notification::Announcement(_))
+        matches!(notification, Notification::Announcement(_))
+    }
+
+    /// Returns true after a failed call that was not the last attempt of the retry policy.
+    fn has_attempts_left(&self) -> bool {
+        (1..self.policy.max_retries).contains(&self.attempts)
     }
 
     /// Returns the time until the next call, if the agent lacks nothing or the last call failed.

@@ -103,9 +103,10 @@ impl<'a> RoundLoop<'a> {
 
         // Publish what is new.
         let (threads, mut waiting) = store.read(|league| {
-            let threads = self.publish(league, &referees);
+            let reason = waiting_reason(league, &referees);
+            let threads = self.publish(league, reason.is_none());
             self.reports.update(league, notifier);
-            (threads, self.waiting(league, &referees))
+            (threads, self.waiting(league, reason))
         });
         for thread in threads {
             thread.unpark();
@@ -199,8 +200,8 @@ impl<'a> RoundLoop<'a> {
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when the
-    /// lead time has passed and `have_players_received`.
-    fn publish(&mut self, league: &League, available_referees: &[String]) -> Vec<Thread> {
+    /// lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();
 
@@ -220,10 +221,8 @@ impl<'a> RoundLoop<'a> {
         // A referee that registers again gets at once what is published already.
         let is_published = before.referees.announcement == players.announcement;
         let has_lead_passed = self.starts_at.as_ref().is_some_and(FutureTime::has_passed);
-        let may_begin = has_lead_passed
-            && waiting_reason(league, available_referees).is_none()
-            && self.have_players_received(league, before.players);
-        if !is_published && !may_begin {
+        let is_due = may_begin && has_lead_passed;
+        if !(is_published || is_due && self.have_players_received(league, before.players)) {
             referees.announcement = 0;
         }
         notifier.publish(league, Published { players, referees })
@@ -249,14 +248,15 @@ impl<'a> RoundLoop<'a> {
                 && self.manager.notifier.have_received(AgentKind::Player)
     }
 
-    /// Returns what the open round waits for: agents, the lead time, or reports of referees.
-    fn waiting(&self, league: &League, available_referees: &[String]) -> Waiting {
+    /// Returns what the open round waits for: what `reason` says, the lead time, or reports of
+    /// referees.
+    fn waiting(&self, league: &League, reason: Option<&str>) -> Waiting {
         let mut waiting = Waiting::default();
         if league.open_round().is_none() {
             return waiting;
         }
 
-        if let Some(reason) = waiting_reason(league, available_referees) {
+        if let Some(reason) = reason {
             waiting.reason = Some(reason.into());
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()

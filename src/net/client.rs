@@ -13,7 +13,7 @@ use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, PROTOCOL, P
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io::ErrorKind;
+use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -412,24 +412,22 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
-        ureq::Error::Io(error) if error.kind() == ErrorKind::TimedOut => {
-            return CallError::Timeout(timeout);
+        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
+            return CallError::Truncated(error.to_string());
         }
+        ureq::Error::HostNotFound => "host unknown".into(),
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
         ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
             return CallError::Local(error.to_string());
         }
-        ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            return CallError::Truncated(error.to_string());
-        }
-        ureq::Error::Io(error) if error.kind() == ErrorKind::UnexpectedEof => {
-            return CallError::HungUp("it hung up without an answer".into());
-        }
-        ureq::Error::Io(error) if is_broken_off(error.kind()) => {
-            return CallError::HungUp(error.kind().to_string());
-        }
-        ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) => error.kind().to_string(),
+        ureq::Error::Io(error) => match error.kind() {
+            TimedOut => return CallError::Timeout(timeout),
+            UnexpectedEof => return CallError::HungUp("it hung up without an answer".into()),
+            kind @ (ConnectionReset | ConnectionAborted | BrokenPipe) => {
+                return CallError::HungUp(kind.to_string());
+            }
+            kind => kind.to_string(),
+        },
         other => other.to_string(),
     };
 
@@ -438,12 +436,6 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         Ok(_) => CallError::Unreachable(reason),
         Err(error) => CallError::Local(error.to_string()),
     }
-}
-
-/// Returns true for the errors of a connection that there was.
-fn is_broken_off(error: ErrorKind) -> bool {
-    use ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset};
-    matches!(error, BrokenPipe | ConnectionAborted | ConnectionReset)
 }
 
 fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {
