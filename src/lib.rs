@@ -20,10 +20,11 @@
 //!                 of its own: it uses this library, and the library does not use it
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
-//!                 overdue (deadlines of referees), notifications (what is sent), notifier (queues
-//!                 and delivery), agent_status, handlers (replies); decisions: registration,
-//!                 schedule, results, control; derived data: standings, queries; screen (what
-//!                 the terminal shows), files (the table, the rounds and the matches as JSON)
+//!                 overdue (deadlines of referees), notifications (what is sent), notifier (delivery
+//!                 threads), recipient (calls to one agent), agent_status, handlers (replies);
+//!                 decisions: registration, schedule, results, control; derived data: standings,
+//!                 queries; screen (what the terminal shows), files (the table, the rounds and the
+//!                 matches as JSON)
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
@@ -44,9 +45,9 @@
 //! as arguments, so tests can call them directly; a draw can be repeated with a seed.
 //!
 //! # Reading order
-//! After the small league, these ten files can be read in two or three evenings. From the second on, the first lines of each
-//! name the next one. Keep `protocol.rs` open at the same time:
-//! it begins with the list of all messages, and then has their fields.
+//! After the small league, these eleven files can be read in two or three evenings. From the second
+//! on, the first lines of each name the next one. Keep `protocol.rs` open at the same time: it begins
+//! with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
 //! 2. `games.rs`: the definition of a game.
 //! 3. `games/even_odd.rs`: the game Even/Odd.
@@ -56,7 +57,8 @@
 //! 7. `manager/journal.rs`: the file of events, written before any agent is told.
 //! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.
 //! 9. `manager/rounds.rs`: the round loop; start, restart and loss of a referee are the same step.
-//! 10. `manager/notifications.rs`: the list of what the manager sends, and when.
+//! 10. `manager/notifications.rs`: the list of what the manager sends, and what an agent lacks of it.
+//! 11. `manager/standings.rs`: the table, from the results of all matches.
 //!
 //! The [tour](guide::tour) of the [`guide`] follows one result through these files, from a player's
 //! answer to every player's table.
@@ -70,19 +72,19 @@
 //!   manager, with which the member continues after a restart.
 //! - **Conversation**: the messages that belong together, for example all messages of a match.
 //! - **Notification**: a message whose only reply is `{"status":"ok"}`. The manager **publishes**
-//!   one when it puts it into the queues of its receivers.
+//!   one when it lets its receivers be told. **Progress**: what an agent has been told.
 //! - **Result**: `GameResult` is what players are told of a match, `MatchResult` what is reported and
 //!   recorded. **Table**: the standings.
 //! - **Announcement**: the notification with the matches of a round that have no result. **Lead
 //!   time**: the time from the announcement to the players until the announcement to the referees.
-//! - **Assignment**: a match that is given to a referee, with the tokens of its players. **Seat**: 0 for player A, 1 for
-//!   player B.
+//! - **Assignment**: a match that is given to a referee, with the tokens of its players. **Seat**: 0
+//!   for player A, 1 for player B.
 //! - A match is **open** while it has no result. The **open round** is the first round with an open
 //!   match.
 //! - **Lobby**: a league that has not started, in which agents can register. A league is **over**
 //!   when no match is open. It is **closed** when the manager has sent LEAGUE_COMPLETED to all
-//!   members that answer. A league can also be closed early, for example when a comparison is decided; then it
-//!   is over too.
+//!   members that answer. A league can also be closed early, for example when a comparison is
+//!   decided; then it is over too.
 //! - **Cycle**: one round robin. **Local league**: a league that one command plays on one machine.
 //!   **Practice**: a local league for comparing players.
 //! - **Technical loss**: a lost match in which the loser gave no valid answer. **Walkover**: a

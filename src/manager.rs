@@ -17,6 +17,7 @@ pub mod notifications;
 pub mod notifier;
 pub mod overdue;
 pub mod queries;
+pub mod recipient;
 pub mod registration;
 pub mod results;
 pub mod rounds;
@@ -213,11 +214,11 @@ impl Manager {
         self.warn_of_unreachable_agents(&mut rounds);
         rounds.run_until(|league| league.open_round().is_none());
 
-        // Give all agents the time of one retry policy to receive the end of the league.
+        // Try to tell all agents the end of the league.
         let attempt = config.generic_limit();
         let timeout = config.system.retry_policy.max_total_time(attempt) + attempt;
         let until = Instant::now() + timeout;
-        rounds.run_until(|_| self.notifier.are_all_idle() || Instant::now() >= until);
+        rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
 
         self.finish()?;
         self.hooks.league_closed(self);

@@ -6,15 +6,14 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, answer, rate_limited};
+use super::registration::{Application, Rejection, RejectionKind, answer};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
-use crate::program::session::REMOVED;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, MatchResultAck,
-    MatchResultReport, Message, ProtocolError,
+    AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, MatchResultAck, MatchResultReport,
+    Message, ProtocolError,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
@@ -181,7 +180,8 @@ impl Manager {
 
         // An agent may be restarted on another port within the second after its registration.
         let mut decision = self.decide_registration(&application)?;
-        if decision == Err(rate_limited()) {
+        let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
+        if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
             application.now = Timestamp::now();
             decision = self.decide_registration(&application)?;
@@ -189,15 +189,18 @@ impl Manager {
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
-            Ok(_) => self.store.notify_all(),
-            // The agent waits for the next league, and the operator knows why.
-            Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
-            Err(rejection)
-                if rejection.code == Some(ErrorCode::LateRegistration)
-                    && self.store.read(League::is_over) => {}
-            Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
+            Ok(member) => {
+                self.notifier.record_registration(member);
+                self.store.notify_all();
+            }
+            Err(rejection) => match rejection.kind {
+                // The agent waits for the next league, and the operator knows why.
+                RejectionKind::Removed => {}
+                RejectionKind::Late if self.store.read(League::is_over) => {}
+                _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
+            },
         }
-        Ok(answer(kind, decision, self.program.league_id())?)
+        Ok(answer(kind, decision, self.program.league_id()))
     }
 
     /// Decides a registration and stores it.
@@ -205,13 +208,7 @@ impl Manager {
         &self,
         application: &Application,
     ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store.commit(|league| {
-            let (event, decision) = league.register(application);
-            if let Ok(member) = &decision {
-                self.notifier.record_registration(&member.id);
-            }
-            Ok((event, decision))
-        })
+        self.store.commit(|league| Ok(league.register(application)))
     }
 
     /// Prints who was not accepted, and why.

@@ -13,11 +13,12 @@
 
 use super::standings::{PlayerStats, compare_ids_by_number};
 use crate::program::config::Config;
-use crate::protocol::{AgentKind, AgentMeta, LeaguePhase, MatchResult};
+use crate::protocol::{AgentKind, AgentMeta, LeaguePhase, MatchResult, Standing};
 use crate::values::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
+use std::sync::OnceLock;
 
 /// A registered agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -150,6 +151,18 @@ pub struct League {
     /// registered with other data.
     pub announcement_version: u64,
     stats: BTreeMap<String, PlayerStats>,
+    /// The table of this version, if it has been asked for.
+    pub(super) table: CachedTable,
+}
+
+/// A table that is made when it is first asked for. Leagues are equal without regard to it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct CachedTable(pub(super) OnceLock<Vec<Standing>>);
+
+impl PartialEq for CachedTable {
+    fn eq(&self, _: &CachedTable) -> bool {
+        true
+    }
 }
 
 impl League {
@@ -170,12 +183,14 @@ impl League {
             version: 0,
             announcement_version: 0,
             stats: BTreeMap::new(),
+            table: CachedTable::default(),
         }
     }
 
     /// Changes the state by an event.
     pub fn apply(&mut self, event: &Event) {
         self.version += 1;
+        self.table = CachedTable::default();
         match event {
             Event::Registered(member) => self.apply_registered(member),
             Event::Started { seed, rounds } => {
@@ -226,6 +241,9 @@ impl League {
             return;
         };
         the_match.recorded = Some(recorded.clone());
+        for assignment in &mut the_match.assignments {
+            assignment.tokens = Default::default(); // only an open match needs them
+        }
 
         // Count the result for both players.
         for player in the_match.players.clone() {
@@ -264,11 +282,21 @@ impl League {
 
     /// Returns the match with that id.
     pub fn find(&self, match_id: &str) -> Option<&Match> {
-        self.matches.iter().find(|m| m.id == match_id)
+        self.matches.get(self.position(match_id)?)
     }
 
     fn find_mut(&mut self, match_id: &str) -> Option<&mut Match> {
-        self.matches.iter_mut().find(|m| m.id == match_id)
+        let position = self.position(match_id)?;
+        self.matches.get_mut(position)
+    }
+
+    /// Returns the position of the match `R{round}M{number}` in the schedule.
+    fn position(&self, match_id: &str) -> Option<usize> {
+        let (round, number) = match_id.strip_prefix('R')?.split_once('M')?;
+        let (round, number): (u32, usize) = (round.parse().ok()?, number.parse().ok()?);
+        let before = self.matches.partition_point(|m| m.round < round);
+        let position = before.checked_add(number)?.checked_sub(1)?;
+        (self.matches.get(position)?.id == match_id).then_some(position)
     }
 
     /// Returns a player's matches, in the order of the schedule.
@@ -334,6 +362,11 @@ impl Member {
     /// Returns `Ada Lovelace (P06)`.
     pub fn name_and_id(&self) -> String {
         format!("{} ({})", self.meta.display_name, self.id)
+    }
+
+    /// Returns the number of matches that a referee plays at once.
+    pub fn capacity(&self) -> u32 {
+        self.meta.max_concurrent_matches.unwrap_or(1)
     }
 
     /// Returns the `sender` of the member's messages.

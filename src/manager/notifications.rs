@@ -1,111 +1,146 @@
-//! The notifications that the manager sends, made from the state of the league.
+//! The notifications that the manager sends, and what an agent lacks of them.
 //!
-//! `NotificationCursor` remembers which changes of the league have been published, and publishes
-//! what is new. Each method of `League` makes one message. See "Rounds" and "Standings and
-//! notifications" in `protocol.md`.
+//! Nothing is queued. One `Progress` says what may be told to an agent now, another one what the agent
+//! has been told. `Progress::next` compares them, and returns the first notification that the agent
+//! lacks. So an agent that is slow gets the newest table and not all tables, a notification that did
+//! not arrive is still lacking, and an agent that registers again starts with an older progress.
+//! (The leader of a Raft cluster keeps such a number for each follower.)
+//!
+//! The methods of `League` make the messages; see "Rounds" and "Standings and notifications" in
+//! `protocol.md`. `notifier.rs` sends them. Read next: `standings.rs`, the table in most of them.
 
-use super::league::{League, Match, MatchAssignment, Member};
-use super::notifier::Notifier;
+use super::league::{League, Match, MatchAssignment};
 use crate::games::result_status;
+use crate::net::call_error::CallError;
 use crate::protocol::{
     AgentKind, Champion, FinalStanding, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
-    ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
+    Message, ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
 };
-use std::time::{Duration, Instant};
 
-/// Maximum number of players of a league in which every result is published at once.
-const MAX_UNTHROTTLED_PLAYERS: usize = 16;
-/// Minimum time between two tables of a larger league, for each player.
-const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
-
-/// The changes of the league that have been published.
-#[derive(Default)]
-pub struct NotificationCursor {
-    /// The number of results in the newest table.
-    results: usize,
-    last_table: Option<Instant>,
-    rounds: u32,
-    /// The number of the newest announcement that is published to players.
-    pub player_announcement: u64,
-    /// The number of the newest announcement that is published to referees.
-    pub referee_announcement: u64,
-    is_over: bool,
+/// What may be told to an agent now, or what it has been told.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Progress {
+    /// The number of results in the table.
+    pub results: usize,
+    /// The number of rounds that are over.
+    pub rounds: u32,
+    /// The version of the announcement of the open round; 0 if there is none.
+    pub announcement: u64,
+    /// True if the league is over.
+    pub is_over: bool,
 }
 
-impl NotificationCursor {
-    /// Returns the cursor of an agent that must get everything that still matters: the table, the
+/// What may be told now.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Published {
+    /// To players.
+    pub players: Progress,
+    /// To referees: no table, and an announcement after the players.
+    pub referees: Progress,
+}
+
+/// A notification, in the order in which an agent gets them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Notification {
+    /// The newest table.
+    Table,
+    /// The end of this round.
+    RoundEnd(u32),
+    /// The newest announcement of this round.
+    Announcement(u32),
+    /// The end of the league.
+    LeagueEnd,
+}
+
+impl Progress {
+    /// Returns the first notification that an agent with this progress lacks, and the progress that
+    /// it has with it. `newest` is what may be told to it now.
+    pub fn next(self, newest: Progress) -> Option<(Notification, Progress)> {
+        let mut next = self;
+        let notification = if self.results < newest.results {
+            next.results = newest.results;
+            Notification::Table
+        } else if self.rounds < newest.rounds {
+            next.rounds += 1;
+            Notification::RoundEnd(next.rounds)
+        } else if self.announcement < newest.announcement {
+            next.announcement = newest.announcement;
+            Notification::Announcement(newest.rounds + 1)
+        } else if !self.is_over && newest.is_over {
+            next.is_over = true;
+            Notification::LeagueEnd
+        } else {
+            return None;
+        };
+        Some((notification, next))
+    }
+
+    /// Returns the progress of an agent that must get everything that still matters: the table, the
     /// end of the last completed round, and what follows.
-    pub fn before_last_round(league: &League) -> NotificationCursor {
-        NotificationCursor {
-            rounds: league.rounds_completed.saturating_sub(1),
-            ..NotificationCursor::default()
+    pub fn before_last_round(self) -> Progress {
+        Progress {
+            rounds: self.rounds.saturating_sub(1),
+            ..Progress::default()
         }
     }
+}
 
-    /// Publishes to these members what has changed in the league. The announcement of a round is
-    /// published to referees only if `may_publish_to_referees`.
-    pub fn publish_changes(
-        &mut self,
-        notifier: &Notifier,
-        league: &League,
-        members: &[&Member],
-        may_publish_to_referees: bool,
-    ) {
-        let (players, referees): (Vec<&Member>, Vec<&Member>) = members
-            .iter()
-            .partition(|member| member.kind == AgentKind::Player);
-
-        // A table may be that of several results.
-        if league.played.len() != self.results && self.is_table_due(league, players.len()) {
-            self.results = league.played.len();
-            self.last_table = Some(Instant::now());
-            notifier.publish(&players, league.standings_update());
-        }
-
-        while self.rounds < league.rounds_completed {
-            self.rounds += 1;
-            notifier.publish(members, league.round_completed(self.rounds));
-        }
-
-        // Players get an announcement before referees.
-        if let Some(round) = league.open_round()
-            && league.assigned_matches(round).next().is_some()
-        {
-            if self.player_announcement != league.announcement_version {
-                self.player_announcement = league.announcement_version;
-                notifier.publish(&players, league.announcement(round, None));
-            }
-            if may_publish_to_referees && self.referee_announcement != league.announcement_version {
-                self.referee_announcement = league.announcement_version;
-                for referee in referees {
-                    let message = league.announcement(round, Some(&referee.id));
-                    notifier.publish(&[referee], message);
-                }
-            }
-        }
-
-        if league.is_over() && !self.is_over {
-            self.is_over = true;
-            if let Some(message) = league.league_completed() {
-                notifier.publish(members, message);
-            }
+impl Published {
+    /// Returns what may be told to an agent of this kind.
+    pub fn to(self, kind: AgentKind) -> Progress {
+        match kind {
+            AgentKind::Referee => self.referees,
+            _ => self.players,
         }
     }
+}
 
-    /// Returns true if a table may be published now. The end of a round or of the league is never
-    /// held back.
-    fn is_table_due(&self, league: &League, players: usize) -> bool {
-        let interval = TABLE_INTERVAL_PER_PLAYER * players as u32;
-        players <= MAX_UNTHROTTLED_PLAYERS
-            || league.rounds_completed > self.rounds
-            || league.is_over()
-            || self
-                .last_table
-                .is_none_or(|time| time.elapsed() >= interval)
+impl Notification {
+    /// Returns true if the agent counts as told after a call with this error, or with none. The call
+    /// was the last of `attempts` that failed one after the other, and `max_attempts` are made.
+    pub fn is_received(self, error: Option<&CallError>, attempts: u32, max_attempts: u32) -> bool {
+        let is_last = attempts >= max_attempts;
+        match error {
+            None | Some(CallError::JsonRpc(..) | CallError::InvalidReply(..)) => true,
+            Some(CallError::HttpStatus(..)) => is_last,
+            // The agent may fail at this one message: it gets the next one. But none follows the end.
+            Some(CallError::Timeout(_) | CallError::HungUp(_) | CallError::Truncated(_)) => {
+                is_last && self != Notification::LeagueEnd
+            }
+            // No program has seen the message.
+            Some(CallError::Unreachable(_) | CallError::Local(_)) => false,
+        }
     }
 }
 
 impl League {
+    /// Returns all that there is to tell. (The end of a league without players is not told.)
+    pub fn newest(&self) -> Progress {
+        let is_announced =
+            (self.open_round()).is_some_and(|round| self.assigned_matches(round).next().is_some());
+        let mut members = self.members.values();
+        Progress {
+            results: self.played.len(),
+            rounds: self.rounds_completed,
+            announcement: if is_announced {
+                self.announcement_version
+            } else {
+                0
+            },
+            is_over: self.is_over() && members.any(|member| member.kind == AgentKind::Player),
+        }
+    }
+
+    /// Returns a notification as all agents get it, or all players; none if there is nothing to tell.
+    pub fn message(&self, notification: Notification) -> Option<Message> {
+        Some(match notification {
+            Notification::Table => self.standings_update().into(),
+            Notification::RoundEnd(round) => self.round_completed(round).into(),
+            Notification::Announcement(round) => self.announcement(round, None).into(),
+            Notification::LeagueEnd => self.league_completed()?.into(),
+        })
+    }
+
     /// Returns the announcement of the unfinished matches of a round: the copy for all players, or
     /// the copy for a referee.
     pub fn announcement(&self, round_id: u32, referee: Option<&str>) -> RoundAnnouncement {

@@ -1,269 +1,290 @@
 //! Sends notifications and pings to all agents.
 //!
-//! Every member has a queue and a delivery thread. The round loop puts notifications into the
-//! queues (`notifications.rs`). A thread sends its agent the notifications one after the other, so
-//! every agent receives them in order, and a slow or dead agent delays only itself. A newer table or
-//! announcement replaces the older one that is still in the queue. An agent that registers again
-//! gets a fresh queue.
+//! Every member has a delivery thread, which sends it what it lacks (`notifications.rs`), one message
+//! after the other. So every agent receives them in order, and a slow or dead agent delays only
+//! itself. An agent that could not be reached still lacks the message: it is called every two seconds.
+//! The round loop says what may be told, and wakes the threads.
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
 use super::agent_status::{AgentStatus, RefereeState};
 use super::journal::Store;
 use super::league::{League, Member};
+use super::notifications::{Notification, Progress, Published};
+use super::recipient::{Call, PING_INTERVAL, Recipient, Task, Texts};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
-use crate::net::sync::{Shared, spawn};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
+use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
 use crate::protocol::{AgentKind, Message};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::mem::discriminant;
+use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
-use std::thread;
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
-
-/// Interval between pings. Agents that do not answer, and referees while a round is open, are pinged
-/// at the base delay of the retry policy instead.
-const PING_INTERVAL: Duration = Duration::from_secs(60);
-/// Minimum time between two fresh queues of one agent, however often it registers.
-const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Sends notifications to all agents, and keeps the status of each.
 ///
-/// The lock is never held during a call over the network.
+/// The lock is never held during a call over the network. It is taken after that of the league.
 pub struct Notifier {
     store: Arc<Store>,
     client: Arc<Client>,
     retry_policy: RetryPolicy,
     /// The time limit of one attempt.
     timeout: Duration,
-    recipients: Shared<BTreeMap<String, Recipient>>,
+    state: Mutex<State>,
 }
 
-/// An agent and its queue.
-#[derive(Default)]
-struct Recipient {
-    status: AgentStatus,
-    /// The notifications to be sent. `None` is a ping.
-    queue: VecDeque<Option<Arc<Notification>>>,
-    /// True while a notification is being sent.
-    is_sending: bool,
-    needs_reset: bool,
-    reset_at: Option<Instant>,
-}
-
-/// A notification, whose text is written once for all its recipients.
-struct Notification {
-    message: Message,
-    text: Broadcast,
+struct State {
+    published: Published,
+    texts: Texts,
+    recipients: BTreeMap<String, Recipient>,
 }
 
 impl Notifier {
     /// Creates a notifier for the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Notifier> {
+        let retry_policy = program.config.system.retry_policy;
+        let state = store.read(|league| {
+            let members = league.members.values();
+            let recipient =
+                |member: &Member| (member.id.clone(), Recipient::new(member.kind, retry_policy));
+            State {
+                published: Published {
+                    players: league.newest().before_last_round(),
+                    referees: Progress::default(),
+                },
+                texts: BTreeMap::new(),
+                recipients: members.map(recipient).collect(),
+            }
+        });
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
-            retry_policy: program.config.system.retry_policy,
+            retry_policy,
             timeout: program.config.generic_limit(),
-            recipients: Shared::default(),
+            state: Mutex::new(state),
         })
     }
 
-    /// Puts a notification into the queues of these recipients.
-    pub fn publish(&self, recipients: &[&Member], message: impl Into<Message>) {
-        if recipients.is_empty() {
-            return;
-        }
+    /// Returns what may be told now.
+    pub fn published(&self) -> Published {
+        lock(&self.state).published
+    }
 
-        let message = message.into();
-        let context = MessageContext {
-            conversation_id: new_conversation(message.spec().method),
-            ..MessageContext::default()
-        };
-        let text = (self.client).prepare_broadcast(&message, &context, recipients.len());
-        let notification = Arc::new(Notification { message, text });
-        self.recipients.update(|all| {
-            for member in recipients {
-                let recipient = all.entry(member.id.clone()).or_default();
-                recipient.push(Arc::clone(&notification));
+    /// Lets agents be told what is new, and writes the texts of it. Returns the delivery threads that
+    /// must be woken. (They take both locks at once, so they are woken without these.)
+    pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
+        let mut state = lock(&self.state);
+        let before = mem::replace(&mut state.published, newest);
+        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+
+        let has_new_announcement = before.referees.announcement != newest.referees.announcement;
+        let is_end = newest.players.is_over && !before.players.is_over;
+        let mut threads = Vec::new();
+        for member in league.members.values() {
+            let Some(recipient) = state.recipients.get_mut(&member.id) else {
+                continue; // its registration is about to be recorded
+            };
+            if has_new_announcement || recipient.announcement.is_none() {
+                recipient.announcement = self.own_announcement(league, member, newest);
             }
-        });
-    }
-
-    /// Gives a member a fresh queue if it is new or must get everything again. Returns true if it
-    /// has done so: then the caller fills the queue.
-    pub fn reset_queue_if_due(self: &Arc<Self>, member: &Member) -> bool {
-        let is_due = self.with(&member.id, |recipient| match recipient.reset_at {
-            None => self.start_delivery_thread(member),
-            Some(time) => recipient.needs_reset && time.elapsed() >= RESET_INTERVAL,
-        });
-
-        if is_due {
-            self.recipients.update(|all| {
-                let recipient = all.entry(member.id.clone()).or_default();
-                recipient.reset_at = Some(Instant::now());
-                recipient.needs_reset = false;
-                recipient.queue = VecDeque::from([None]);
-            });
+            if is_end {
+                recipient.attempts = 0; // the end gets all attempts of the retry policy
+            }
+            if recipient.thread.is_none() {
+                recipient.thread = self.start_delivery_thread(&member.id);
+            } else if newest != before && !recipient.has_received(newest) {
+                threads.extend(recipient.thread.clone());
+            }
         }
-        is_due
+        threads
     }
 
-    /// Returns false if the machine has no thread left.
-    fn start_delivery_thread(self: &Arc<Self>, member: &Member) -> bool {
-        let notifier = Arc::clone(self);
-        let (id, kind) = (member.id.clone(), member.kind);
+    /// Writes the notifications that all agents get, or all players.
+    fn write_new_texts(
+        &self,
+        texts: &mut Texts,
+        league: &League,
+        mut written: Progress,
+        newest: Progress,
+    ) {
+        while let Some((notification, next)) = written.next(newest) {
+            written = next;
+            let recipients = match notification {
+                Notification::Table | Notification::Announcement(_) => {
+                    league.members(AgentKind::Player).len()
+                }
+                Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
+            };
+            if let Some(message) = league.message(notification) {
+                texts.insert(notification, self.write(&message, recipients));
+            }
+            if let Notification::Announcement(round) = notification {
+                texts.remove(&Notification::Announcement(round - 1));
+            }
+        }
+    }
+
+    /// Returns a referee's own copy of the announcement: it has the addresses of the players and the
+    /// tokens of the referee's matches.
+    fn own_announcement(
+        &self,
+        league: &League,
+        member: &Member,
+        newest: Published,
+    ) -> Option<Arc<Broadcast>> {
+        if member.kind != AgentKind::Referee || newest.referees.announcement == 0 {
+            return None;
+        }
+        let message = league.announcement(league.open_round()?, Some(&member.id));
+        Some(self.write(&message.into(), 1))
+    }
+
+    /// Writes the text of a notification.
+    fn write(&self, message: &Message, recipients: usize) -> Arc<Broadcast> {
+        Arc::new(self.client.prepare_broadcast(message, recipients))
+    }
+
+    /// Returns `None` if the machine has no thread left.
+    fn start_delivery_thread(self: &Arc<Self>, id: &str) -> Option<Thread> {
+        let (notifier, id) = (Arc::clone(self), id.to_string());
         spawn("delivery", move || {
             loop {
-                let notification = notifier.wait_for_next(&id, kind);
-                // A panic is logged by its hook, and does not end the thread.
-                let _ = catch_unwind(AssertUnwindSafe(|| {
-                    notifier.deliver(&id, kind, notification.as_deref());
-                }));
+                match notifier.next_task(&id) {
+                    Task::Wait(time) => thread::park_timeout(time), // ends when the thread is woken
+                    // A panic is logged by its hook, and does not end the thread.
+                    Task::Call(call) => {
+                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.call(&id, &call)));
+                    }
+                }
             }
         })
     }
 
-    /// Waits for the next notification of an agent. Returns `None` if a ping is due.
-    fn wait_for_next(&self, id: &str, kind: AgentKind) -> Option<Arc<Notification>> {
-        let must_report =
-            kind == AgentKind::Referee && self.store.read(|league| league.open_round().is_some());
-        let interval = if must_report || self.status(id).last_error.is_some() {
-            self.retry_policy.base_delay_sec.0
-        } else {
-            PING_INTERVAL
-        };
-
-        let mut all = self
-            .recipients
-            .wait_until(interval, |all| !all[id].queue.is_empty());
-        let recipient = all.get_mut(id)?;
-        let notification = recipient.queue.pop_front().flatten();
-        recipient.is_sending = notification.is_some();
-        notification
+    fn next_task(&self, id: &str) -> Task {
+        let mut state = lock(&self.state);
+        let State {
+            published,
+            texts,
+            recipients,
+        } = &mut *state;
+        match recipients.get_mut(id) {
+            Some(recipient) => recipient.next_task(*published, texts),
+            None => Task::Wait(PING_INTERVAL),
+        }
     }
 
-    /// Sends a notification or a ping to an agent, with retries, and records the result.
-    fn deliver(&self, id: &str, kind: AgentKind, notification: Option<&Notification>) {
-        let message = notification.map(|notification| &notification.message);
-        if message.is_none() && self.store.read(League::is_over) {
-            return; // The agents have ended.
-        }
-
-        // An agent that failed before gets one attempt, so that its queue does not grow, except at
-        // the end of the league. So does a player that is pinged: it may be about to start.
-        let had_error = self.status(id).last_error.is_some();
-        let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
-        let is_single = had_error || kind == AgentKind::Player && message.is_none();
+    /// Makes a call to an agent, and records the result.
+    fn call(&self, id: &str, call: &Call) {
         let started = Instant::now();
-        let result = self.retry_policy.retry(
-            thread::sleep,
-            |error: &CallError| error.is_retryable() && (is_end || !is_single),
-            || self.send(id, kind, notification),
-        );
+        let result = self.send(id, call);
+        let elapsed = started.elapsed();
 
-        // Record the result.
-        let is_assignment =
-            kind == AgentKind::Referee && matches!(message, Some(Message::RoundAnnouncement(_)));
-        let mut all = self.recipients.lock();
-        let recipient = all.entry(id.into()).or_default();
-        recipient.is_sending = false;
-        let before = recipient.status.clone();
-        let status = &mut recipient.status;
-        status.record_call(&result, is_assignment, started.elapsed());
-        let has_new_state = status.referee != before.referee;
-        recipient.needs_reset |= has_new_state;
+        let mut state = lock(&self.state);
+        let published = state.published;
+        let Some(recipient) = state.recipients.get_mut(id) else {
+            return;
+        };
+        let kind = recipient.kind;
+        let is_changed = recipient.record_call(call, &result, elapsed, published);
 
         // Wake the round loop if it may wait for this.
-        let is_changed =
-            has_new_state || status.last_error != before.last_error || before.response_ms.is_none();
-        let is_last = message.is_some() && all.values().all(Recipient::is_idle);
-        drop(all);
+        let is_last = matches!(call, Call::Notify { .. }) && state.have_received(kind);
+        drop(state);
         if is_changed || is_last {
             self.store.notify_all();
         }
     }
 
     /// Sends a notification or a ping once, to the address at which the agent is registered now.
-    fn send(
-        &self,
-        id: &str,
-        kind: AgentKind,
-        notification: Option<&Notification>,
-    ) -> Result<Value, CallError> {
-        let Some(member) = self.store.read(|league| league.members.get(id).cloned()) else {
+    fn send(&self, id: &str, call: &Call) -> Result<Value, CallError> {
+        let member = self.store.read(|league| {
+            let member = league.members.get(id)?.clone();
+            let match_token = match call {
+                Call::Notify {
+                    notification: Notification::Announcement(round),
+                    ..
+                } => league.match_token(*round, id),
+                _ => None,
+            };
+            Some((member, match_token))
+        });
+        let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
         let peer = Peer {
-            kind,
+            kind: member.kind,
             id: member.id,
             endpoint: member.meta.contact_endpoint,
             max_bytes: MAX_NOTICE,
             timeout: self.timeout,
         };
 
-        let Some(Notification { message, text }) = notification else {
+        let Call::Notify { text, .. } = call else {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
-
         let mut own_fields = json!({"auth_token": member.token});
-        if let Message::RoundAnnouncement(round) = message {
-            let token = self
-                .store
-                .read(|league| league.match_token(round.round_id, id));
-            if let Some(token) = token {
-                own_fields["match_token"] = json!(token);
-            }
+        if let Some(token) = match_token {
+            own_fields["match_token"] = json!(token);
         }
         self.client.deliver(&peer, text, own_fields)
     }
 
     /// Records that an agent has registered, perhaps again. It gets everything again that still
     /// matters.
-    pub fn record_registration(&self, id: &str) {
-        self.with(id, |recipient| {
-            recipient.status.registrations += 1;
-            recipient.status.referee = RefereeState::Available;
-            recipient.needs_reset = true;
-        });
+    pub fn record_registration(&self, member: &Member) {
+        let mut state = lock(&self.state);
+        let recipient = (state.recipients.entry(member.id.clone()))
+            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy));
+        recipient.status.registrations += 1;
+        recipient.status.referee = RefereeState::Available;
+        recipient.reset();
     }
 
     /// Sends an agent a ping, and everything again that still matters.
     pub fn resend(&self, id: &str) {
-        self.with(id, |recipient| recipient.needs_reset = true);
+        self.change(id, Recipient::reset);
     }
 
     /// Records that a referee has reported a result: it may get matches.
     pub fn record_report(&self, id: &str) {
-        self.with(id, |recipient| {
-            recipient.needs_reset |= recipient.status.referee != RefereeState::Available;
-            recipient.status.referee = RefereeState::Available;
+        self.change(id, |recipient| {
+            if recipient.status.referee != RefereeState::Available {
+                recipient.status.referee = RefereeState::Available;
+                recipient.reset();
+            }
         });
     }
 
     /// Records that a referee is overdue. It gets its matches again, if no other one can get them.
     pub fn record_overdue(&self, id: &str, problem: String) {
-        self.with(id, |recipient| {
-            recipient.needs_reset = true;
+        self.change(id, |recipient| {
             recipient.status.referee = RefereeState::Overdue;
             recipient.status.problem = problem;
+            recipient.reset();
         });
+    }
+
+    fn change(&self, id: &str, change: impl FnOnce(&mut Recipient)) {
+        lock(&self.state).recipients.get_mut(id).map(change);
     }
 
     /// Returns the status of an agent.
     pub fn status(&self, id: &str) -> AgentStatus {
-        self.with(id, |recipient| recipient.status.clone())
+        let state = lock(&self.state);
+        let recipient = state.recipients.get(id);
+        recipient.map_or_else(AgentStatus::default, |known| known.status.clone())
     }
 
     /// Returns the ids of the agents whose last call failed.
     pub fn unreachable(&self) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
-        for (id, recipient) in self.recipients.lock().iter() {
+        for (id, recipient) in &lock(&self.state).recipients {
             if recipient.status.last_error.is_some() {
                 ids.insert(id.clone());
             }
@@ -272,29 +293,35 @@ impl Notifier {
     }
 
     /// Returns true if an agent has received everything, or does not answer.
-    pub fn has_received_all(&self, id: &str) -> bool {
-        self.with(id, |recipient| {
-            recipient.is_idle() || recipient.status.last_error.is_some()
-        })
+    pub fn has_received(&self, id: &str) -> bool {
+        let state = lock(&self.state);
+        let recipient = state.recipients.get(id);
+        recipient.is_some_and(|known| known.has_received_or_fails(state.published))
     }
 
-    fn with<T>(&self, id: &str, change: impl FnOnce(&mut Recipient) -> T) -> T {
-        let mut all = self.recipients.lock();
-        change(all.entry(id.into()).or_default())
+    /// Returns true if all agents of a kind have received everything, or do not answer.
+    pub fn have_received(&self, kind: AgentKind) -> bool {
+        lock(&self.state).have_received(kind)
     }
 
-    /// Returns true if nothing is left to be sent to any agent.
-    pub fn are_all_idle(&self) -> bool {
-        self.recipients.lock().values().all(Recipient::is_idle)
+    /// Returns true if nothing is left to be sent. At the end of the league, the agents at whose
+    /// ports no program answers get all attempts of the retry policy, and no more.
+    pub fn is_done(&self) -> bool {
+        let state = lock(&self.state);
+        let mut recipients = state.recipients.values();
+        recipients.all(|one| one.is_gone() || one.has_received(state.published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,
     /// those that are overdue.
     pub fn available_referees(&self, league: &League) -> Vec<String> {
+        let state = lock(&self.state);
         let mut available = Vec::new();
         let mut overdue = Vec::new();
         for id in league.ids(AgentKind::Referee) {
-            match self.with(&id, |recipient| recipient.status.referee) {
+            let recipient = state.recipients.get(&id);
+            let referee = recipient.map(|known| known.status.referee);
+            match referee.unwrap_or_default() {
                 RefereeState::Available => available.push(id),
                 RefereeState::Overdue => overdue.push(id),
                 RefereeState::Lost | RefereeState::Refusing => {}
@@ -309,20 +336,10 @@ impl Notifier {
     }
 }
 
-impl Recipient {
-    fn is_idle(&self) -> bool {
-        self.queue.is_empty() && !self.is_sending && !self.needs_reset
-    }
-
-    /// Appends a notification. It replaces an older one of the same type, except the end of a round.
-    fn push(&mut self, notification: Arc<Notification>) {
-        if !matches!(notification.message, Message::RoundCompleted(_)) {
-            let message_type = discriminant(&notification.message);
-            self.queue.retain(|queued| match queued {
-                Some(queued) => discriminant(&queued.message) != message_type,
-                None => true,
-            });
-        }
-        self.queue.push_back(Some(notification));
+impl State {
+    /// Returns true if all agents of a kind have received everything, or do not answer.
+    fn have_received(&self, kind: AgentKind) -> bool {
+        let mut recipients = self.recipients.values();
+        recipients.all(|one| one.kind != kind || one.has_received_or_fails(self.published))
     }
 }

@@ -55,7 +55,7 @@ impl ReportDeadlines {
 
     /// Sets a deadline for each referee that has received its matches, and marks the referees that
     /// are overdue. More matches give a referee more time.
-    pub fn update(&mut self, league: &League, notifier: &Notifier, is_announced: bool) {
+    pub fn update(&mut self, league: &League, notifier: &Notifier) {
         if self.events != league.version {
             self.events = league.version;
             self.last_event = Some(Instant::now());
@@ -65,6 +65,8 @@ impl ReportDeadlines {
         let turns = games::find(&config.league.game_type).map_or(1, |game| game.max_turns);
         let match_limit = config.match_limit(turns);
         let round = league.open_round().unwrap_or(0);
+        let published = notifier.published().referees;
+        let is_announced = published.announcement == league.announcement_version;
 
         for referee in league.members(AgentKind::Referee) {
             let id = &referee.id;
@@ -80,8 +82,8 @@ impl ReportDeadlines {
                     notifier.record_overdue(id, problem);
                     self.by_referee.remove(id);
                 }
-            } else if is_announced && notifier.has_received_all(id) {
-                let batches = matches.div_ceil(referee.meta.max_concurrent_matches.unwrap_or(1));
+            } else if is_announced && notifier.has_received(id) {
+                let batches = matches.div_ceil(referee.capacity());
                 let deadline = FutureTime::after(match_limit * batches);
                 self.by_referee.insert(id.clone(), deadline);
                 self.last_event = Some(Instant::now());

@@ -77,8 +77,12 @@ impl League {
         })
     }
 
-    /// Returns the table, best player first.
+    /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
+        self.table.0.get_or_init(|| self.sort_table()).clone()
+    }
+
+    fn sort_table(&self) -> Vec<Standing> {
         let mut rows = Vec::new();
         for player in self.members(AgentKind::Player) {
             let stats = self.stats(&player.id);

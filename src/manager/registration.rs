@@ -6,7 +6,6 @@
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};
-use crate::json::deserialize;
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::program::session::REMOVED;
@@ -18,7 +17,6 @@ use crate::values::{
     Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, peer_text, token,
     truncate,
 };
-use serde_json::json;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
@@ -50,13 +48,39 @@ pub struct Application<'a> {
     pub now: Timestamp,
 }
 
-/// The reason why an agent is rejected.
+/// An agent is rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rejection {
-    /// The field that is wrong, and what is legal.
+    /// The kind of rejection, for programs.
+    pub kind: RejectionKind,
+    /// The field that is wrong, and what is legal, for people.
     pub reason: String,
-    /// The protocol's code, if it has one.
-    pub code: Option<ErrorCode>,
+}
+
+/// The kinds of rejections.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum RejectionKind {
+    /// The agent may register when it changes something.
+    Refused,
+    /// The agent has another version of the protocol.
+    Version,
+    /// The league has started.
+    Late,
+    /// A member has changed less than a second ago.
+    TooSoon,
+    /// The operator has removed the player.
+    Removed,
+}
+
+impl Rejection {
+    /// Returns the protocol's code, if it has one.
+    pub fn code(&self) -> Option<ErrorCode> {
+        match self.kind {
+            RejectionKind::Version => Some(ErrorCode::VersionMismatch),
+            RejectionKind::Late => Some(ErrorCode::LateRegistration),
+            RejectionKind::Refused | RejectionKind::TooSoon | RejectionKind::Removed => None,
+        }
+    }
 }
 
 impl League {
@@ -72,7 +96,7 @@ impl League {
 
         match self.members.get(&member.id) {
             Some(before) if before == member => (None, decision),
-            Some(before) if application.now <= before.registered_at => (None, Err(rate_limited())),
+            Some(before) if application.now <= before.registered_at => (None, Err(too_soon())),
             _ => (Some(Event::Registered(member.clone())), decision),
         }
     }
@@ -168,10 +192,10 @@ impl League {
         if let Some(member) = member
             && self.removed.contains(&member.id)
         {
-            let id = &member.id;
-            return Err(rejection(format!(
-                "{REMOVED}, until the operator restores it: {id}"
-            )));
+            return Err(Rejection {
+                kind: RejectionKind::Removed,
+                reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
+            });
         }
         Ok(())
     }
@@ -371,9 +395,10 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
     if let Some(version) = &meta.protocol_version
         && version.trim_start_matches("league.v").split('.').next() != Some("2")
     {
-        let reason = "Protocol version mismatch: protocol_version must be 2.x.y".into();
-        let code = Some(ErrorCode::VersionMismatch);
-        return Err(Rejection { reason, code });
+        return Err(Rejection {
+            kind: RejectionKind::Version,
+            reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
+        });
     }
     Ok(())
 }
@@ -412,8 +437,8 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
 
 fn rejection(reason: impl Into<String>) -> Rejection {
     Rejection {
+        kind: RejectionKind::Refused,
         reason: reason.into(),
-        code: None,
     }
 }
 
@@ -426,8 +451,12 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
 
 /// Rejects a change of a member within a second after the one before: every change is written to the
 /// journal and announced to all agents.
-pub fn rate_limited() -> Rejection {
-    rejection("Registered again too soon: a member changes its description once a second at most")
+fn too_soon() -> Rejection {
+    let legal = "a member changes its description once a second at most";
+    Rejection {
+        kind: RejectionKind::TooSoon,
+        reason: format!("Registered again too soon: {legal}"),
+    }
 }
 
 /// Returns the problem of an endpoint that is a member's, if the agent has not shown the member's
@@ -453,34 +482,45 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
     if let Some(member) = at_endpoint {
         reason += &format!(": {}", taken(member));
     }
-    let code = Some(ErrorCode::LateRegistration);
-    Rejection { reason, code }
+    Rejection {
+        kind: RejectionKind::Late,
+        reason,
+    }
 }
 
 /// Makes the reply to a registration. Those to a referee and to a player differ in one name.
-pub fn answer(
-    kind: AgentKind,
-    decision: Result<Member, Rejection>,
-    league_id: &str,
-) -> Result<Message, ProtocolError> {
-    let body = match decision {
-        Ok(member) => json!({
-            "status": RegistrationStatus::Accepted,
-            "referee_id": member.id,
-            "player_id": member.id,
-            "auth_token": member.token,
-            "league_id": league_id,
-            "proves_itself": true, // each of our requests carries the agent's token
-        }),
-        Err(rejection) => json!({
-            "status": RegistrationStatus::Rejected,
-            "reason": rejection.reason,
-            "error_code": rejection.code.map(|code| code.to_string()),
-        }),
+pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Message {
+    let response = match decision {
+        Ok(member) => LeagueRegisterResponse {
+            status: RegistrationStatus::Accepted,
+            player_id: Some(member.id),
+            reason: None,
+            auth_token: Some(member.token),
+            league_id: Some(league_id.into()),
+            error_code: None,
+            proves_itself: Some(true), // each of our requests carries the agent's token
+        },
+        Err(rejection) => LeagueRegisterResponse {
+            status: RegistrationStatus::Rejected,
+            player_id: None,
+            error_code: rejection.code().map(|code| code.to_string()),
+            reason: Some(rejection.reason),
+            auth_token: None,
+            league_id: None,
+            proves_itself: None,
+        },
     };
-
-    Ok(match kind {
-        AgentKind::Referee => deserialize::<RefereeRegisterResponse>(&body)?.into(),
-        _ => deserialize::<LeagueRegisterResponse>(&body)?.into(),
-    })
+    if kind != AgentKind::Referee {
+        return response.into();
+    }
+    let response = RefereeRegisterResponse {
+        status: response.status,
+        referee_id: response.player_id,
+        reason: response.reason,
+        auth_token: response.auth_token,
+        league_id: response.league_id,
+        error_code: response.error_code,
+        proves_itself: response.proves_itself,
+    };
+    response.into()
 }

@@ -6,19 +6,21 @@
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. It is published to the referees when the lead time has passed and all players have
-//! received it (a player that does not answer is waited for a second). They *report* the results. A referee that does not report in time
-//! is handled in `overdue.rs`. Read next: `notifications.rs`.
+//! received it (a player that does not answer is waited for a second). They *report* the results. A
+//! referee that does not report in time is handled in `overdue.rs`. Read next: `notifications.rs`.
 
 use super::Manager;
 use super::league::{Event, League};
-use super::notifications::NotificationCursor;
+use super::notifications::{Progress, Published};
 use super::overdue::{FutureTime, ReportDeadlines};
 use super::queries::PAUSED_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
+use std::io;
 use std::mem;
+use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Maximum time between two steps while a round is open.
@@ -27,6 +29,10 @@ const STEP_INTERVAL: Duration = Duration::from_millis(100);
 const IDLE_STEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time from an assignment that referees wait for players to receive it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
+/// Maximum number of players of a league in which every result is published at once.
+const MAX_UNTHROTTLED_PLAYERS: usize = 16;
+/// Minimum time between two tables of a larger league, for each player.
+const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 const NO_REFEREE_REASON: &str =
     "no referee is left: the league waits until one registers or answers again";
 
@@ -42,7 +48,7 @@ pub struct Waiting {
 /// Plays the rounds of a league.
 pub struct RoundLoop<'a> {
     manager: &'a Manager,
-    cursor: NotificationCursor,
+    last_table: Option<Instant>,
     /// The newest open round that the loop has seen; 0 before the start.
     round: u32,
     /// The time at which the matches of the open round may begin; `None` until they are assigned.
@@ -58,7 +64,7 @@ impl<'a> RoundLoop<'a> {
     pub fn new(manager: &'a Manager) -> RoundLoop<'a> {
         RoundLoop {
             manager,
-            cursor: manager.store.read(NotificationCursor::before_last_round),
+            last_table: None,
             round: 0,
             starts_at: None,
             assigned_at: Instant::now(),
@@ -86,22 +92,25 @@ impl<'a> RoundLoop<'a> {
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
     fn step(&mut self) {
-        let store = &self.manager.store;
+        let (store, notifier) = (&self.manager.store, &self.manager.notifier);
+        let referees = store.read(|league| notifier.available_referees(league));
 
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);
         while let Ok(true) = result {
-            result = store.commit_event(|league| self.next_event(league));
+            result = self.decide_next(&referees);
         }
 
         // Publish what is new.
-        let mut waiting = store.read(|league| {
-            self.publish(league);
-            let is_announced = self.cursor.referee_announcement == league.announcement_version;
-            let notifier = &self.manager.notifier;
-            self.reports.update(league, notifier, is_announced);
-            self.waiting(league)
+        let (threads, mut waiting) = store.read(|league| {
+            let reason = waiting_reason(league, &referees);
+            let threads = self.publish(league, reason.is_none());
+            self.reports.update(league, notifier);
+            (threads, self.waiting(league, reason))
         });
+        for thread in threads {
+            thread.unpark();
+        }
         if let Err(error) = result {
             waiting.reason = Some(error.to_string());
         }
@@ -118,106 +127,130 @@ impl<'a> RoundLoop<'a> {
         }
     }
 
+    /// Decides and stores the next event. Returns false if there is none.
+    fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
+        let store = &self.manager.store;
+        store.read(|league| self.enter_open_round(league));
+        let (is_new, warnings) = store.commit(|league| {
+            let event = self.next_event(league, referees);
+            let warnings = match event {
+                Some(Event::Assigned { .. }) => Some(self.warnings(league, referees)),
+                _ => None,
+            };
+            let is_new = event.is_some();
+            Ok::<_, io::Error>((event, (is_new, warnings)))
+        })?;
+
+        // Matches are assigned.
+        if let Some(warnings) = warnings {
+            for text in warnings {
+                self.manager.say(Level::Warning, "referee_lost", &text);
+            }
+            self.starts_at
+                .get_or_insert_with(|| FutureTime::after(self.manager.lead));
+            self.assigned_at = Instant::now();
+            self.reports.clear();
+        }
+        Ok(is_new)
+    }
+
+    /// Begins with a new open round. After a restart of the manager, a round that has referees already
+    /// goes on at once.
+    fn enter_open_round(&mut self, league: &League) {
+        if let Some(round) = league.open_round()
+            && round != self.round
+        {
+            let is_resumed = league.assigned_matches(round).next().is_some();
+            self.round = round;
+            self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
+        }
+    }
+
     /// Decides the next event: the league starts, a match of a removed player is recorded, or the
     /// matches that have no available referee are assigned.
-    fn next_event(&mut self, league: &League) -> Option<Event> {
+    fn next_event(&self, league: &League, referees: &[String]) -> Option<Event> {
         if !league.started {
             let (players, referees) = self.manager.automatic_start?;
             return self.manager.decide_start(league, players, referees);
         }
 
         let round = league.open_round()?;
-        if round != self.round {
-            // After a restart of the manager, a round that has referees already goes on at once.
-            let is_resumed = league.assigned_matches(round).next().is_some();
-            self.round = round;
-            self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
-        }
-
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || self.waiting_reason(league).is_some() {
+        if walkover.is_some() || waiting_reason(league, referees).is_some() {
             return walkover;
         }
 
-        let referees = self.manager.notifier.available_referees(league);
         let digits = league.config.system.security.token_length;
-        let assignment = league
-            .assign_open_matches(round, &referees, |player| token(player, &secret(digits)))?;
-        self.warn_of_unavailable_referees(league, &referees);
-        self.starts_at
-            .get_or_insert_with(|| FutureTime::after(self.manager.lead));
-        self.assigned_at = Instant::now();
-        self.reports.clear();
-        Some(assignment)
+        league.assign_open_matches(round, referees, |player| token(player, &secret(digits)))
     }
 
-    /// Returns the reason if no match may begin at present.
-    fn waiting_reason(&self, league: &League) -> Option<String> {
-        if league.paused {
-            return Some(PAUSED_REASON.into());
-        }
-        let notifier = &self.manager.notifier;
-        if !notifier.available_referees(league).is_empty() {
-            return None;
-        }
-
-        let mut reason = NO_REFEREE_REASON.to_string();
-        for id in league.ids(AgentKind::Referee) {
-            reason += &format!(" ({id} {})", notifier.status(&id).problem);
-        }
-        Some(reason)
-    }
-
-    /// Warns of the referees whose matches are assigned to the available ones.
-    fn warn_of_unavailable_referees(&self, league: &League, available: &[String]) {
+    /// Returns a warning for each referee whose matches are assigned to the available ones.
+    fn warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+        let mut warnings = Vec::new();
         for id in league.ids(AgentKind::Referee) {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();
             if has_matches && !available.contains(&id) {
                 let problem = self.manager.notifier.status(&id).problem;
-                let text = format!("{id} {problem}; its matches are announced again");
-                self.manager.say(Level::Warning, "referee_lost", &text);
+                warnings.push(format!("{id} {problem}; its matches are announced again"));
             }
         }
+        warnings
     }
 
-    /// Publishes what is new. Members that are new or must get everything again get fresh queues.
-    /// Referees get an announcement when the lead time has passed and `have_players_received`.
-    fn publish(&mut self, league: &League) {
+    /// Publishes what is new. Returns the threads that have to be woken for it.
+    ///
+    /// The tables of a large league are held back for a while. Referees get an announcement when the
+    /// lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
-        // A referee that registers again gets at once what is published already.
-        let is_published = self.cursor.referee_announcement == league.announcement_version;
-        let has_lead_passed = self.starts_at.as_ref().is_some_and(FutureTime::has_passed);
-        let may_publish_to_referees = is_published
-            || (has_lead_passed
-                && self.waiting_reason(league).is_none()
-                && self.have_players_received(league));
+        let before = notifier.published();
 
-        let mut members = Vec::new();
-        for member in league.members.values() {
-            if notifier.reset_queue_if_due(member) {
-                let mut cursor = NotificationCursor::before_last_round(league);
-                cursor.publish_changes(notifier, league, &[member], may_publish_to_referees);
+        let mut players = league.newest();
+        if players.results != before.players.results {
+            if self.is_table_due(league, before.players) {
+                self.last_table = Some(Instant::now());
             } else {
-                members.push(member);
+                players.results = before.players.results;
             }
         }
-        self.cursor
-            .publish_changes(notifier, league, &members, may_publish_to_referees);
+
+        let mut referees = Progress {
+            results: 0, // they get no table
+            ..players
+        };
+        // A referee that registers again gets at once what is published already.
+        let is_published = before.referees.announcement == players.announcement;
+        let has_lead_passed = self.starts_at.as_ref().is_some_and(FutureTime::has_passed);
+        let is_due = may_begin && has_lead_passed;
+        if !(is_published || is_due && self.have_players_received(league, before.players)) {
+            referees.announcement = 0;
+        }
+        notifier.publish(league, Published { players, referees })
+    }
+
+    /// Returns true if a table may be published now. The end of a round or of the league is never
+    /// held back.
+    fn is_table_due(&self, league: &League, published: Progress) -> bool {
+        let players = league.members(AgentKind::Player).len();
+        let interval = TABLE_INTERVAL_PER_PLAYER * players as u32;
+        let last_table = self.last_table;
+        players <= MAX_UNTHROTTLED_PLAYERS
+            || league.rounds_completed > published.rounds
+            || league.is_over()
+            || last_table.is_none_or(|time| time.elapsed() >= interval)
     }
 
     /// Returns true if all players that answer have received the newest announcement, or have had
     /// enough time since the last assignment.
-    fn have_players_received(&self, league: &League) -> bool {
-        if self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT {
-            return true;
-        }
-        let mut players = league.members(AgentKind::Player).into_iter();
-        self.cursor.player_announcement == league.announcement_version
-            && players.all(|player| self.manager.notifier.has_received_all(&player.id))
+    fn have_players_received(&self, league: &League, published: Progress) -> bool {
+        self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT
+            || published.announcement == league.announcement_version
+                && self.manager.notifier.have_received(AgentKind::Player)
     }
 
-    /// Returns what the league waits for: agents, the lead time, or reports of referees.
-    fn waiting(&self, league: &League) -> Waiting {
+    /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of
+    /// referees.
+    fn waiting(&self, league: &League, reason: Option<&str>) -> Waiting {
         let mut waiting = Waiting::default();
         if let Some((players, referees)) = self.manager.automatic_start
             && !league.started
@@ -231,8 +264,14 @@ impl<'a> RoundLoop<'a> {
             return waiting;
         }
 
-        if let Some(reason) = self.waiting_reason(league) {
-            waiting.reason = Some(reason);
+        if let Some(reason) = reason {
+            let mut text = reason.to_string();
+            if reason == NO_REFEREE_REASON {
+                for id in league.ids(AgentKind::Referee) {
+                    text += &format!(" ({id} {})", self.manager.notifier.status(&id).problem);
+                }
+            }
+            waiting.reason = Some(text);
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()
         {
@@ -244,5 +283,16 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = self.reports.describe_awaited_reports(league);
         }
         waiting
+    }
+}
+
+/// Returns the reason if no match may begin at present.
+fn waiting_reason(league: &League, available_referees: &[String]) -> Option<&'static str> {
+    if league.paused {
+        Some(PAUSED_REASON)
+    } else if available_referees.is_empty() {
+        Some(NO_REFEREE_REASON)
+    } else {
+        None
     }
 }

@@ -56,10 +56,12 @@ impl League {
                 continue;
             }
 
-            // Choose the referee that has the most capacity left. 2520 can be divided by each
-            // capacity from 1 to 10.
-            let (referee, matches) = load.iter_mut().min_by_key(|(referee, matches)| {
-                (*matches + 1) * 2520 / referee.meta.max_concurrent_matches.unwrap_or(1)
+            // Choose the referee with the least load for its capacity, this match included:
+            // 1/2 is less than 2/3, since 1 * 3 is less than 2 * 2.
+            let (referee, matches) = load.iter_mut().min_by(|(a, of_a), (b, of_b)| {
+                let load_of_a = (*of_a + 1) * b.capacity();
+                let load_of_b = (*of_b + 1) * a.capacity();
+                load_of_a.cmp(&load_of_b)
             })?;
             *matches += 1;
 

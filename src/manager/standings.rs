@@ -1,13 +1,15 @@
-//! Points, tiebreakers, ranks.
+//! The table: who has how many points, and who stands before whom.
 //!
-//! `PlayerStats` counts the results of one player. `rank_groups` sorts the rows of the table: first
-//! by points, then by each tiebreaker of the league file in turn, then by id.
+//! The league adds every recorded result to the `PlayerStats` of both players, so no match is counted
+//! twice and the sums are always there. `rank_groups` sorts the rows of the table, first by points.
+//! Players with equal points form a group, and each tie-break of the league file in turn splits the
+//! groups. Players that are equal by all of them are sorted by id.
 
 use crate::games::{TieBreak, result_status};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Compares ids by their numbers: P99 comes before P100.
 pub fn compare_ids_by_number(a: &str, b: &str) -> Ordering {
@@ -79,32 +81,37 @@ pub fn rank_groups(
     let mut groups = split(rows, |row| row.points);
 
     for tiebreaker in tiebreakers {
-        let mut new_groups = Vec::new();
-        for group in groups {
-            let points = points_in_group(&group, scores);
-            new_groups.extend(split(group, |row| match tiebreaker {
-                TieBreak::Wins => row.wins as i32,
-                TieBreak::Draws => -(row.draws as i32),
-                TieBreak::HeadToHead => points[&row.player_id],
-            }));
-        }
-        groups = new_groups;
+        let points = match tiebreaker {
+            TieBreak::HeadToHead => points_among_equals(&groups, scores),
+            _ => HashMap::new(),
+        };
+        let key = |row: &Standing| match tiebreaker {
+            TieBreak::Wins => row.wins as i32,
+            TieBreak::Draws => -(row.draws as i32), // fewer are better
+            TieBreak::HeadToHead => points.get(&row.player_id).copied().unwrap_or(0),
+        };
+        groups = groups
+            .into_iter()
+            .flat_map(|group| split(group, key))
+            .collect();
     }
     groups
 }
 
-/// Returns the points of each player of a group in the matches among themselves.
-fn points_in_group(group: &[Standing], scores: &[&Score]) -> BTreeMap<String, i32> {
-    let mut points = BTreeMap::new();
-    for row in group {
-        points.insert(row.player_id.clone(), 0);
-    }
-    if group.len() == 1 {
-        return points;
+/// Returns the points of each player in its matches against players of its own group.
+fn points_among_equals(groups: &[Vec<Standing>], scores: &[&Score]) -> HashMap<String, i32> {
+    let mut group_of = HashMap::new();
+    for (number, group) in groups.iter().enumerate() {
+        if group.len() > 1 {
+            group_of.extend(group.iter().map(|row| (row.player_id.as_str(), number)));
+        }
     }
 
+    let mut points = HashMap::new();
     for score in scores {
-        if score.keys().all(|id| points.contains_key(id)) {
+        let mut groups = score.keys().map(|id| group_of.get(id.as_str()));
+        let first = groups.next().flatten();
+        if first.is_some() && groups.all(|group| group == first) {
             for (id, won) in *score {
                 *points.entry(id.clone()).or_default() += won;
             }

@@ -3,7 +3,7 @@
 //!
 //! The caller decides whether a failed call is made again: for moves and invitations in
 //! `referee/match_play.rs` (read that next), for results in `src/referee.rs`, for notifications in
-//! `manager/notifier.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
+//! `manager/notifications.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
 //! configuration says how often and when (`program/config.rs`).
 
 use crate::protocol::{ErrorCode, ProtocolError};
@@ -15,8 +15,10 @@ use std::time::Duration;
 pub enum CallError {
     /// No answer came within this time (E001).
     Timeout(Duration),
-    /// No HTTP answer came at all: refused, host unknown, connection reset (E009).
+    /// No program took the connection: refused, host unknown (E009).
     Unreachable(String),
+    /// A program took the connection, and closed it without an HTTP answer (E009).
+    HungUp(String),
     /// The HTTP answer broke off, or is too long (E009).
     Truncated(String),
     /// No JSON-RPC reply came, but this HTTP status with this body (E009).
@@ -40,6 +42,7 @@ impl CallError {
         match self {
             CallError::Timeout(_) => ErrorCode::Timeout,
             CallError::Unreachable(_)
+            | CallError::HungUp(_)
             | CallError::Truncated(_)
             | CallError::HttpStatus(..)
             | CallError::Local(_) => ErrorCode::ConnectionError,
@@ -63,7 +66,8 @@ impl CallError {
 
     /// Returns true if the peer could not be reached. A timeout or a local failure does not count.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, CallError::Unreachable(_) | CallError::Truncated(_))
+        use CallError::{HungUp, Truncated, Unreachable};
+        matches!(self, Unreachable(_) | HungUp(_) | Truncated(_))
     }
 
     /// Returns true if our own machine failed.
@@ -98,7 +102,7 @@ impl CallError {
                     format_seconds(*timeout)
                 )
             }
-            CallError::Unreachable(reason) => {
+            CallError::Unreachable(reason) | CallError::HungUp(reason) => {
                 let call = with_prefix(" for ", tool);
                 format!("could not be reached ({reason}){call}{attempts}")
             }

@@ -13,7 +13,7 @@ use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, ProtocolErr
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io;
+use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -192,14 +192,15 @@ impl Client {
     }
 
     /// Writes a notification once for all its recipients, and logs it.
-    pub fn prepare_broadcast(
-        &self,
-        message: &Message,
-        context: &MessageContext,
-        recipients: usize,
-    ) -> Broadcast {
+    pub fn prepare_broadcast(&self, message: &Message, recipients: usize) -> Broadcast {
+        let method = message.spec().method;
+        let context = MessageContext {
+            conversation_id: new_conversation(method),
+            ..MessageContext::default()
+        };
+
         // Each copy has its own time and token.
-        let mut packet = self.build(message, context);
+        let mut packet = self.build(message, &context);
         retain_fields(&mut packet, |key| key != "timestamp" && key != "auth_token");
         let fields = vec![("recipients", json!(recipients))];
         (self.log).message("message_sent", &packet, fields, Content::Full(&packet));
@@ -209,7 +210,7 @@ impl Client {
             key == "message_type" || key == "conversation_id"
         });
         Broadcast {
-            method: message.spec().method,
+            method,
             header: packet,
             text,
         }
@@ -334,7 +335,9 @@ impl Client {
                 Err(CallError::Truncated(reason))
             }
             Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) => Err(CallError::Truncated(reason)),
+                CallError::Unreachable(reason) | CallError::HungUp(reason) => {
+                    Err(CallError::Truncated(reason))
+                }
                 other => Err(other),
             },
         }
@@ -406,21 +409,22 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::TimedOut => {
-            return CallError::Timeout(timeout);
-        }
-        // Linux: no memory, no descriptors (of the system, of the process), no buffers.
-        ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
-            return CallError::Local(error.to_string());
-        }
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
             return CallError::Truncated(error.to_string());
         }
         ureq::Error::HostNotFound => "host unknown".into(),
-        ureq::Error::Io(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            "it hung up without an answer".into()
+        // Linux: no memory, no descriptors (of the system, of the process), no buffers.
+        ureq::Error::Io(error) if matches!(error.raw_os_error(), Some(12 | 23 | 24 | 105)) => {
+            return CallError::Local(error.to_string());
         }
-        ureq::Error::Io(error) => error.kind().to_string(),
+        ureq::Error::Io(error) => match error.kind() {
+            TimedOut => return CallError::Timeout(timeout),
+            UnexpectedEof => return CallError::HungUp("it hung up without an answer".into()),
+            kind @ (ConnectionReset | ConnectionAborted | BrokenPipe) => {
+                return CallError::HungUp(kind.to_string());
+            }
+            kind => kind.to_string(),
+        },
         other => other.to_string(),
     };
 

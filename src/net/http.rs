@@ -141,7 +141,7 @@ impl HttpServer {
     fn start_worker(self: &Arc<Self>) -> bool {
         self.waiting.fetch_add(1, SeqCst);
         let server = Arc::clone(self);
-        let is_started = spawn("worker", move || server.work());
+        let is_started = spawn("worker", move || server.work()).is_some();
         if !is_started {
             self.waiting.fetch_sub(1, SeqCst);
         }

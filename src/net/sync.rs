@@ -5,7 +5,7 @@ use std::fs::File;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::Read;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread;
+use std::thread::{self, Thread};
 use std::time::Duration;
 
 /// Locks, also after a panic in another thread.
@@ -13,9 +13,10 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Starts a thread with a name; returns false if the machine has none left.
-pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> bool {
-    thread::Builder::new().name(name.into()).spawn(work).is_ok()
+/// Starts a thread with a name; returns `None` if the machine has none left.
+pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<Thread> {
+    let started = thread::Builder::new().name(name.into()).spawn(work);
+    started.ok().map(|handle| handle.thread().clone())
 }
 
 /// A value that threads share and wait for.

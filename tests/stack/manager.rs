@@ -5,9 +5,9 @@
 use super::support::fake::LEAGUE;
 use super::support::*;
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The player that answers the end of each round wrongly too, which costs nothing.
 const RUDE: &str = "Loud";
@@ -396,4 +396,36 @@ fn returned_or_late_referee_gets_its_matches_again() {
         "it is told when it is back, and after each time limit",
         || told() >= before + 5,
     );
+}
+
+#[test]
+fn end_of_the_league_is_told_until_it_is_received() {
+    const FAILURES: usize = 4; // one more than the retry policy has attempts
+    let test = TestLeague::new("system retry_policy.base_delay_sec=0.05");
+    let mut manager = test.manager("--players 3");
+    let _referee = test.agent(&manager, "REF01", "");
+    let ends = AtomicUsize::new(0);
+    let failing = FakeAgent::new(
+        move |request| match request["params"]["message_type"].as_str() {
+            Some("LEAGUE_STANDINGS_UPDATE") => FakeReply::Close,
+            Some("LEAGUE_COMPLETED") if ends.fetch_add(1, Ordering::SeqCst) < FAILURES => {
+                FakeReply::Close
+            }
+            _ => valid_reply("P01", "even", request),
+        },
+    );
+    let good = FakeAgent::new(|request| valid_reply("P02", "odd", request));
+    register_player(&manager.url(), "P01", &failing.url);
+    register_player(&manager.url(), "P02", &good.url);
+    register_player(&manager.url(), "P03", "http://127.0.0.1:1/mcp");
+    let started = Instant::now();
+    manager.wait_for_success();
+    let limit = Duration::from_secs(40); // a player that is there has 46 s, and P03 is not
+    assert!(started.elapsed() < limit, "it waits for P03");
+
+    // The tables that P01 does not take cost it nothing else.
+    let rounds = failing.received("ROUND_COMPLETED");
+    assert_eq!(rounds.last().unwrap()["round_id"], 3);
+    let ends = [&failing, &good].map(|player| player.received("LEAGUE_COMPLETED").len());
+    assert_eq!(ends, [FAILURES + 1, 1]);
 }

@@ -6,6 +6,8 @@ use super::support::*;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::{fs, process::Command};
 
 /// Whoever it is, it dies and is started again each time that the journal has grown: a manager till
@@ -282,6 +284,59 @@ fn full_disk_acknowledges_nothing() {
     assert_eq!(send(&manager.url(), &report)["status"], "recorded");
     manager.wait_for_success();
     test.check_played(2);
+}
+
+#[test]
+fn registration_that_cannot_be_stored_changes_nothing() {
+    let test = TestLeague::new("system retry_policy.base_delay_sec=0.1");
+    let is_willing = Arc::new(AtomicBool::new(false));
+    let accepts = Arc::clone(&is_willing);
+    let refusal = json!({"message_type": "LEAGUE_ERROR", "error_code": "E015"});
+    let referee = FakeAgent::new(move |request| {
+        let is_round = request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
+        match is_round && !accepts.load(Ordering::SeqCst) {
+            true => FakeReply::Answer(refusal.clone()),
+            false => FakeReply::Answer(json!({"status": "ok"})),
+        }
+    });
+    let players = [idle_agent(), idle_agent()];
+    let manager = test.manager("--players 2");
+    let known = token_of(&register_referee(&manager.url(), "REF01", &referee.url, 1));
+    register_player(&manager.url(), "P01", &players[0].url);
+    let own = token_of(&register_player(&manager.url(), "P02", &players[1].url));
+    manager.line("no referee is left");
+    drop(manager);
+
+    // The disk is full. The referee refuses its match once more.
+    let path = test.league_file("journal.jsonl");
+    let limit = format!("ulimit -f {}", fs::read(&path).unwrap().len() / 1024);
+    let manager = test.start_limited(&limit, "league_manager", "--players 2");
+    manager.line("no referee is left");
+    is_willing.store(true, Ordering::SeqCst);
+    let told = referee.received("ROUND_ANNOUNCEMENT").len();
+
+    // Its registration with a change is not stored, so it is not told its match again.
+    let mut body = json!({"referee_meta": application("new", &referee.url)["player_meta"]});
+    body["referee_meta"]["max_concurrent_matches"] = json!(2);
+    body["auth_token"] = json!(known);
+    let body = message("REFEREE_REGISTER_REQUEST", "referee:REF01", body);
+    let answer = send(&manager.url(), &body);
+    assert_eq!(answer["error"]["code"], -32603, "{answer}");
+
+    // A registration without a change is answered. The player is told its round again, twice.
+    let mut body = application("player:P02", &players[1].url);
+    body["auth_token"] = json!(own);
+    let body = message("LEAGUE_REGISTER_REQUEST", "player:P02", body);
+    for _ in 0..2 {
+        let before = players[1].received("ROUND_ANNOUNCEMENT").len();
+        assert_eq!(send(&manager.url(), &body)["status"], "ACCEPTED");
+        wait_until("P02 is told its round again", || {
+            players[1].received("ROUND_ANNOUNCEMENT").len() > before
+        });
+    }
+    assert_eq!(referee.received("ROUND_ANNOUNCEMENT").len(), told);
+    let health = pages::get(&manager.url(), "/health").2;
+    assert!(health.contains("no referee is left"), "{health}");
 }
 
 #[test]

@@ -1,7 +1,8 @@
 //! The rooms that only calculate: the schedule as laws that hold for every number of players;
-//! standings and retries as rows of `tests/scripts/rules`.
+//! standings, retries and the order of notifications as rows of `tests/scripts/rules`.
 
 use league::games::Scoring;
+use league::manager::notifications::{Notification, Progress};
 use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
 use league::program::config::{RetryPolicy, Seconds};
@@ -80,6 +81,15 @@ fn table(row: &str) -> String {
     offline_league::table(&league_with(rules, script))
 }
 
+/// Returns the error that a word names.
+fn failure(word: &str) -> CallError {
+    match word {
+        "late" => CallError::Timeout(Duration::from_secs(30)),
+        "gone" => CallError::Unreachable("refused".into()),
+        _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
+    }
+}
+
 /// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the
 /// pauses between them in seconds.
 fn retried(row: &str) -> String {
@@ -89,15 +99,13 @@ fn retried(row: &str) -> String {
         base_delay_sec: Seconds(Duration::from_secs(2)),
         backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
-    let failure = |word: &&str| match *word {
-        "late" => CallError::Timeout(Duration::from_secs(30)),
-        "gone" => CallError::Unreachable("refused".into()),
-        _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
-    };
     let (pauses, mut made) = (RefCell::new(Vec::new()), 0);
     let attempt = || {
         made += 1;
-        words.get(made + 1).map(failure).map_or(Ok(()), Err)
+        words
+            .get(made + 1)
+            .map(|word| failure(word))
+            .map_or(Ok(()), Err)
     };
     let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
     let done = policy.retry(pause, CallError::is_retryable, attempt);
@@ -109,11 +117,74 @@ fn retried(row: &str) -> String {
     )
 }
 
+/// `8,4,9,over`: the number of results, that of rounds, the announcement; the league is over.
+fn progress(text: &str) -> Progress {
+    let parts: Vec<&str> = text.split(',').collect();
+    let results = Progress {
+        results: parts[0].parse().unwrap(),
+        rounds: parts[1].parse().unwrap(),
+        ..Progress::default()
+    };
+    Progress {
+        announcement: parts[2].parse().unwrap(),
+        is_over: parts.get(3) == Some(&"over"),
+        ..results
+    }
+}
+
+/// Returns all that an agent with this progress is sent, one after the other.
+fn lacking(mut received: Progress, newest: Progress) -> String {
+    let mut lines = String::new();
+    while let Some((notification, next)) = received.next(newest) {
+        lines += &format!("{notification:?}\n");
+        received = next;
+    }
+    assert_eq!(received.next(newest), None);
+    lines
+}
+
+/// `table late after 3 of 3`: a notification, the result of its last call, and the number of calls
+/// that failed one after the other.
+fn told(row: &str) -> String {
+    let words: Vec<&str> = row.split(' ').collect();
+    let notification = match words[0] {
+        "table" => Notification::Table,
+        "round_end" => Notification::RoundEnd(1),
+        "announcement" => Notification::Announcement(2),
+        "end" => Notification::LeagueEnd,
+        other => panic!("{other}: no such notification"),
+    };
+    let error = match words[1] {
+        "answer" => None,
+        "json_rpc_error" => Some(CallError::JsonRpc(-32603, "it crashed".into())),
+        "wrong_answer" => Some(failure("wrong")),
+        "http_500" => Some(CallError::HttpStatus(500, "Oh".into())),
+        "late" => Some(failure("late")),
+        "hung_up" => Some(CallError::HungUp("connection reset".into())),
+        "cut_off" => Some(CallError::Truncated("it is over 10 bytes".into())),
+        "refused" => Some(failure("gone")),
+        "local_fault" => Some(CallError::Local("no thread".into())),
+        other => panic!("{other}: no such result"),
+    };
+    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse().unwrap());
+    let is_received = notification.is_received(error.as_ref(), failed, attempts);
+    ["still lacking", "told"][usize::from(is_received)].into()
+}
+
 #[test]
 fn rules_golden() {
     golden::run_scripts("rules", || {
         |command: &str| match command.split_once(' ').unwrap() {
             ("table", row) => table(row),
+            ("lacks", row) => {
+                let (received, newest) = row.split_once(" of ").unwrap();
+                lacking(progress(received), progress(newest))
+            }
+            ("again", newest) => {
+                let newest = progress(newest);
+                lacking(newest.before_last_round(), newest)
+            }
+            ("told", row) => told(row),
             (_, row) => retried(row),
         }
     });

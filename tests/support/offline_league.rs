@@ -7,7 +7,7 @@ use super::offline::{self, Caller, caller, ends, lobby, meta};
 use super::{golden, json_of};
 use league::json::{decode, remove_absent};
 use league::manager::league::{Event, League, Match, Member};
-use league::manager::registration::{Rejection, answer};
+use league::manager::registration::answer;
 use league::program::config::Config;
 use league::protocol::{
     AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
@@ -270,13 +270,14 @@ impl OfflineLeague {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = offline::register(&self.league, &meta, &from);
         if command.has("whole") {
-            return body(answer(from.kind, admission, "paper").unwrap()).to_string();
+            return body(answer(from.kind, admission, "paper")).to_string();
         }
         let member = match admission {
             Ok(member) => member,
-            Err(Rejection { reason, code }) => {
+            Err(rejection) => {
+                let code = rejection.code();
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
-                return format!("rejected{code}: {reason}");
+                return format!("rejected{code}: {}", rejection.reason);
             }
         };
         let old = self.league.members.get(&member.id).cloned();
