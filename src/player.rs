@@ -4,8 +4,9 @@
 //!
 //! A message of a referee is accepted if it has the token and the conversation of its invitation
 //! (`player/invitations.rs`), a message of the manager if it has the player's own token
-//! (`program/session.rs`). No lock is held while `choose` runs. A panic of `choose` is printed and
-//! answered like any panic of a handler (`net/rpc.rs`). Read next: `player/turn.rs`.
+//! (`program/session.rs`). While `choose` runs, no lock is held but that of the match's moves. A
+//! panic of `choose` is printed and answered like any panic of a handler (`net/rpc.rs`). Read next:
+//! `player/turn.rs`.
 
 pub mod again;
 pub mod display;
