@@ -2,7 +2,7 @@
 //! told when they fail and when the match is over.
 
 use super::assignments::Assignment;
-use crate::games::Move;
+use crate::games::{Move, MoveMessages};
 use crate::net::call_error::CallError;
 use crate::protocol::{
     ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameJoinAck, GameOver,
@@ -52,7 +52,7 @@ impl Question<'_> {
             round_id: Some(assignment.round_id),
             your_standings: assignment.standings[self.seat],
         });
-        if assignment.game.has_parity_messages {
+        if assignment.game.messages == MoveMessages::Parity {
             return Message::ChooseParityCall(ChooseParityCall {
                 match_id,
                 player_id,
@@ -78,8 +78,7 @@ impl Question<'_> {
     fn method(&self) -> &'static str {
         let message_type = match self.moves {
             None => GameInvitation::NAME,
-            Some(_) if self.assignment.game.has_parity_messages => ChooseParityCall::NAME,
-            Some(_) => ChooseMoveCall::NAME,
+            Some(_) => self.assignment.game.messages.names().0,
         };
         MessageSpec::by_type(message_type).map_or(message_type, |spec| spec.method)
     }
@@ -88,7 +87,7 @@ impl Question<'_> {
     fn expected_reply(&self) -> &'static str {
         match self.moves {
             None => GameJoinAck::NAME,
-            Some(_) => self.assignment.game.answer_format().0,
+            Some(_) => self.assignment.game.messages.names().1,
         }
     }
 

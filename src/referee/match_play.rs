@@ -9,7 +9,7 @@
 
 use super::assignments::Assignment;
 use super::match_messages::Question;
-use crate::games::{self, Move};
+use crate::games::Move;
 use crate::net::call_error::CallError;
 use crate::program::config::SystemFile;
 use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
@@ -79,7 +79,7 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
         let number = game.draw(io.seed(), &assignment.match_id);
         game.judge(players, &moves, number)
     } else {
-        games::forfeit(players, &moves, &failures)
+        game.forfeit(players, &moves, &failures)
     };
 
     // Save the result before the players are told. It stands even if no player receives it.
