@@ -5,6 +5,7 @@
 //! manager sees it. Read next: `session.rs`, a referee or a player in its league.
 
 pub mod args;
+pub mod attempts;
 pub mod config;
 pub mod credentials;
 pub mod session;

@@ -19,6 +19,7 @@ use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, lock, spawn};
 use crate::program::args::{Args, Exit};
+use crate::program::attempts::Attempts;
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
@@ -173,8 +174,7 @@ impl Referee {
 
     /// Waits before the next attempt.
     fn pause(&self) {
-        let config = &self.session.program.config;
-        thread::sleep(config.system.retry_policy.base_delay_sec.0);
+        Attempts::endless(self.session.program.config.system.retry_policy).wait();
     }
 
     /// Prints once that results wait for the manager.

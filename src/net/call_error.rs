@@ -4,7 +4,7 @@
 //! The caller decides whether a failed call is made again: for moves and invitations in
 //! `referee/match_play.rs` (read that next), for results in `src/referee.rs`, for notifications in
 //! `manager/notifier.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
-//! configuration says how often and when (`program/config.rs`).
+//! configuration says how often and when (`program/attempts.rs`).
 
 use crate::protocol::{ErrorCode, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, format_seconds, redact_and_truncate, truncate};

@@ -87,7 +87,7 @@ impl TryFrom<f64> for Seconds {
     }
 }
 
-/// Attempts, and the delays between them.
+/// Attempts, and the delays between them (`attempts.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -296,39 +296,6 @@ impl Config {
             + retry.max_total_time(timeouts.move_timeout_sec.0) * turns
             + self.game_over_limit()
             + retry.max_total_time(self.generic_limit())
-    }
-}
-
-impl RetryPolicy {
-    /// Returns the delay after a number of failed attempts: 2 s, 4 s, 8 s …, or always 2 s.
-    pub fn delay(&self, failed: u32) -> Duration {
-        let base = self.base_delay_sec.0;
-        match self.backoff_strategy {
-            Backoff::Exponential => base.saturating_mul(1 << (failed.clamp(1, 16) - 1)),
-            Backoff::Fixed => base,
-        }
-    }
-
-    /// Returns the longest time that all attempts can take, if each takes `timeout`.
-    pub fn max_total_time(&self, timeout: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries).map(|failed| self.delay(failed)).sum();
-        timeout * self.max_retries + delays
-    }
-
-    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
-    pub fn retry<T, E>(
-        &self,
-        sleep: impl Fn(Duration),
-        should_retry: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        for failed in 1..self.max_retries {
-            match attempt() {
-                Err(error) if should_retry(&error) => sleep(self.delay(failed)),
-                done => return done,
-            }
-        }
-        attempt()
     }
 }
 

@@ -5,6 +5,7 @@
 //! that come before it knows its id wait until it does. Read next: `player.rs` and `referee.rs`.
 
 use super::args::{Args, Exit};
+use super::attempts::Attempts;
 use super::credentials::{self, Credentials};
 use super::terminal::{print_error, sanitize};
 use super::{Program, SHUTDOWN_TIMEOUT};
@@ -21,7 +22,6 @@ use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 /// Maximum time that a request waits for a registration that is under way.
@@ -213,6 +213,7 @@ impl Session {
         let manager = format!("the league manager at {}", to.endpoint);
 
         let mut printed = String::new();
+        let mut attempts = Attempts::endless(program.config.system.retry_policy);
         loop {
             let text = match program.client.request(&to, &request, &context) {
                 Ok(reply) => {
@@ -233,7 +234,7 @@ impl Session {
                 print_error(&text);
                 printed = text;
             }
-            thread::sleep(program.config.system.retry_policy.base_delay_sec.0);
+            attempts.wait();
         }
     }
 

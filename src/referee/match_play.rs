@@ -11,6 +11,7 @@ use super::assignments::Assignment;
 use super::match_messages::Question;
 use crate::games::Move;
 use crate::net::call_error::CallError;
+use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
 use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
 use crate::values::Timestamp;
@@ -126,7 +127,7 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
     let mut call = PlayerCall {
         question,
         io,
-        attempt: 1,
+        attempts: Attempts::new(io.config().retry_policy),
         deadline: io.time_elapsed() + timeout,
         is_correction: false,
         may_repeat_invitation: question.moves.is_some(),
@@ -143,7 +144,7 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
 
         match next {
             NextStep::GiveUp => {
-                let reason = question.describe_failure(&failure, call.attempt);
+                let reason = question.describe_failure(&failure, call.attempts.failed);
                 return Ok(Answer::Forfeit(reason));
             }
             NextStep::AskNow => call.is_correction = true,
@@ -153,7 +154,6 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
                 call.deadline = io.time_elapsed() + timeout;
             }
         }
-        call.attempt += 1;
     }
 }
 
@@ -161,8 +161,7 @@ fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
 struct PlayerCall<'a, Io> {
     question: Question<'a>,
     io: &'a Io,
-    /// Number of the attempt, from 1.
-    attempt: u32,
+    attempts: Attempts,
     /// End of the time limit, since the match began.
     deadline: Duration,
     /// True if the player corrects a wrong answer in this attempt.
@@ -219,26 +218,26 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
         self.deadline.saturating_sub(self.io.time_elapsed())
     }
 
-    /// Decides what follows a failed attempt, until there were `max_retries` attempts.
+    /// Counts a failed attempt and decides what follows, until there were `max_retries` attempts.
     ///
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
-    fn next_step(&self, failure: &CallError) -> NextStep {
-        let policy = &self.io.config().retry_policy;
+    fn next_step(&mut self, failure: &CallError) -> NextStep {
+        let Some(delay) = self.attempts.next_delay() else {
+            return NextStep::GiveUp;
+        };
+
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
         let is_invitation = self.question.moves.is_none();
 
-        if self.attempt == policy.max_retries
-            || (is_too_slow && self.is_correction)
-            || (is_invitation && !has_connection_failed)
-        {
+        if (is_too_slow && self.is_correction) || (is_invitation && !has_connection_failed) {
             NextStep::GiveUp
         } else if failure.is_retryable() {
-            NextStep::AskLater(policy.delay(self.attempt))
+            NextStep::AskLater(delay)
         } else {
             NextStep::AskNow
         }
@@ -247,7 +246,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
         let mut retry_info = RetryInfo {
-            retry_count: self.attempt,
+            retry_count: self.attempts.failed,
             max_retries: self.io.config().retry_policy.max_retries,
             next_retry_at: None,
             time_remaining: None,
