@@ -22,7 +22,7 @@ pub mod rounds;
 pub mod schedule;
 pub mod standings;
 
-use crate::net::agent::{Agent, Tool};
+use crate::net::agent::Tool;
 use crate::net::http::Response;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
@@ -188,8 +188,7 @@ impl Manager {
     /// Answers requests, plays the league to its end, and tells all agents.
     fn run_league(self: &Arc<Self>) -> Result<(), Exit> {
         let config = &self.program.config;
-        let agent = Arc::clone(self) as Arc<dyn Agent>;
-        let server = self.program.serve(agent, config.max_message_bytes())?;
+        let server = (self.program).serve(Arc::clone(self), config.max_message_bytes())?;
         self.log_begin();
         self.hooks.begin(self)?;
 

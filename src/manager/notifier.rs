@@ -16,7 +16,7 @@ use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, ne
 use crate::net::sync::{Shared, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
-use crate::protocol::{AgentKind, Message};
+use crate::protocol::{AgentKind, Message, PlayerRequest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::mem::discriminant;
@@ -57,7 +57,7 @@ struct Recipient {
 
 /// A notification, whose text is written once for all its recipients.
 struct Notification {
-    message: Message,
+    message: PlayerRequest,
     text: Broadcast,
 }
 
@@ -74,7 +74,7 @@ impl Notifier {
     }
 
     /// Puts a notification into the queues of these recipients.
-    pub fn publish(&self, recipients: &[&Member], message: impl Into<Message>) {
+    pub fn publish(&self, recipients: &[&Member], message: impl Into<PlayerRequest>) {
         if recipients.is_empty() {
             return;
         }
@@ -157,7 +157,7 @@ impl Notifier {
         // An agent that failed before gets one attempt, so that its queue does not grow, except at
         // the end of the league. So does a player that is pinged: it may be about to start.
         let had_error = self.status(id).last_error.is_some();
-        let is_end = matches!(message, Some(Message::LeagueCompleted(_)));
+        let is_end = matches!(message, Some(PlayerRequest::LeagueCompleted(_)));
         let is_single = had_error || kind == AgentKind::Player && message.is_none();
         let started = Instant::now();
         let result = self.retry_policy.retry(
@@ -167,8 +167,8 @@ impl Notifier {
         );
 
         // Record the result.
-        let is_assignment =
-            kind == AgentKind::Referee && matches!(message, Some(Message::RoundAnnouncement(_)));
+        let is_assignment = kind == AgentKind::Referee
+            && matches!(message, Some(PlayerRequest::RoundAnnouncement(_)));
         let mut all = self.recipients.lock();
         let recipient = all.entry(id.into()).or_default();
         recipient.is_sending = false;
@@ -212,7 +212,7 @@ impl Notifier {
         };
 
         let mut own_fields = json!({"auth_token": member.token});
-        if let Message::RoundAnnouncement(round) = message {
+        if let PlayerRequest::RoundAnnouncement(round) = message {
             let token = self
                 .store
                 .read(|league| league.match_token(round.round_id, id));
@@ -316,7 +316,7 @@ impl Recipient {
 
     /// Appends a notification. It replaces an older one of the same type, except the end of a round.
     fn push(&mut self, notification: Arc<Notification>) {
-        if !matches!(notification.message, Message::RoundCompleted(_)) {
+        if !matches!(notification.message, PlayerRequest::RoundCompleted(_)) {
             let message_type = discriminant(&notification.message);
             self.queue.retain(|queued| match queued {
                 Some(queued) => discriminant(&queued.message) != message_type,

@@ -11,8 +11,8 @@ use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::program::session::REMOVED;
 use crate::protocol::{
-    AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, Message, ProtocolError,
-    RefereeRegisterResponse, RegistrationStatus,
+    AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, ProtocolError,
+    RefereeRegisterResponse, RegistrationStatus, Reply,
 };
 use crate::values::{
     Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, peer_text, token,
@@ -462,7 +462,7 @@ pub fn answer(
     kind: AgentKind,
     decision: Result<Member, Rejection>,
     league_id: &str,
-) -> Result<Message, ProtocolError> {
+) -> Result<Reply, ProtocolError> {
     let body = match decision {
         Ok(member) => json!({
             "status": RegistrationStatus::Accepted,

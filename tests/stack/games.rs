@@ -166,7 +166,7 @@ fn illegal_moves_are_refused_with_the_legal_ones() {
             let field = game.messages.field();
             let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
             assert_eq!(
-                (refusal.code, refusal.detail()),
+                (refusal.code.clone(), refusal.detail()),
                 (ErrorCode::InvalidChoice, told)
             );
             assert_eq!(refusal.context["valid_choices"], json!([one, other]));

@@ -12,7 +12,8 @@ use crate::children::until;
 use league::games;
 use league::net::client::ok;
 use league::protocol::{
-    GameInvitation, GameJoinAck, GameResult, MatchResult, ResultDetails, ResultStatus, parse,
+    GameInvitation, GameJoinAck, GameResult, ManagerRequest, MatchResult, MatchResultReport,
+    PlayerRequest, ResultDetails, ResultStatus, parse,
 };
 use serde_json::{Value, json};
 use std::thread;
@@ -333,7 +334,12 @@ impl Examination {
     /// Checks a message: our own programs must be able to read it, and it must have these values.
     fn check_message(&self, call: &Exchange, expected: &Value) -> Option<Observation> {
         let message = call.message();
-        if let Err(refusal) = parse(message) {
+        let refusal = if message["message_type"] == MatchResultReport::NAME {
+            parse::<ManagerRequest>(message).err()
+        } else {
+            parse::<PlayerRequest>(message).err()
+        };
+        if let Some(refusal) = refusal {
             return Some(call.observe(refusal, "the fields of protocol.md", false));
         }
 
