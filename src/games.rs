@@ -2,8 +2,8 @@
 //!
 //! The referee and the manager ask a `Game` which moves are legal and who has won; they do not need
 //! to know which game it is. To add a game, write one file like `games/even_odd.rs` (read that one
-//! next), add it to `GAMES` and to `config/games/games_registry.json`. `games/outcome.rs` has the
-//! result of a match and its points.
+//! next), add it to `GAMES` and to `config/games/games_registry.json`, which describes the games
+//! for other programs. `games/outcome.rs` has the result of a match and its points.
 
 pub mod even_odd;
 pub mod outcome;
@@ -11,12 +11,12 @@ pub mod tic_tac_toe;
 
 pub use even_odd::{judge, parity};
 pub use outcome::{
-    Scoring, TieBreak, forfeit, game_result, match_result, moves_by_seat, points, result_status,
-    result_without_winner,
+    Scoring, TieBreak, game_result, match_result, moves_by_seat, points, result_status,
 };
 
 use crate::protocol::{
-    ChooseMoveResponse, ChooseParityResponse, ErrorCode, GameResult, ProtocolError, ResultStatus,
+    ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
+    GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::truncate;
 use serde_json::Value;
@@ -42,9 +42,15 @@ pub fn find(game_type: &str) -> Option<&'static Game> {
 pub struct Game {
     /// Its name in messages and files.
     pub game_type: &'static str,
+    /// Its name for people.
+    pub display_name: &'static str,
     /// True if both players move at the same time. Otherwise they take turns, player A first.
     pub simultaneous: bool,
-    /// Maximum number of times that a match asks for moves.
+    /// Maximum number of times that a match asks for moves. A 3 does not turn Even/Odd into a best
+    /// of three: CHOOSE_PARITY_CALL has no move number, so that a player repeats its first choice,
+    /// and one number is drawn, after the last move. Best of three is a game of its own, with its
+    /// rules in `legal_moves` and `winner`. To let each pair meet more often, change `cycles` in
+    /// the league file.
     pub max_turns: u32,
     /// The numbers from which one is drawn after the last move, if the game draws one.
     pub number_range: Option<RangeInclusive<u32>>,
@@ -54,9 +60,37 @@ pub struct Game {
     pub winner: fn(players: &[String; 2], moves: &[Move], number: u32) -> Win,
     /// Describes the position after these moves, for people.
     pub position: fn(moves: &[Move]) -> String,
-    /// True for Even/Odd: its moves are in CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE. All
-    /// other games use CHOOSE_MOVE_CALL and CHOOSE_MOVE_RESPONSE.
-    pub has_parity_messages: bool,
+    /// The messages that ask for a move and answer with it.
+    pub messages: MoveMessages,
+}
+
+/// The messages that ask for a move and answer with it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum MoveMessages {
+    /// CHOOSE_PARITY_CALL and CHOOSE_PARITY_RESPONSE, only for Even/Odd. A result has the moves in
+    /// `choices`.
+    Parity,
+    /// CHOOSE_MOVE_CALL and CHOOSE_MOVE_RESPONSE, for every other game. A result has the moves in
+    /// `moves`.
+    Move,
+}
+
+impl MoveMessages {
+    /// Returns the `message_type` of the question and of the answer.
+    pub fn names(self) -> (&'static str, &'static str) {
+        match self {
+            MoveMessages::Parity => (ChooseParityCall::NAME, ChooseParityResponse::NAME),
+            MoveMessages::Move => (ChooseMoveCall::NAME, ChooseMoveResponse::NAME),
+        }
+    }
+
+    /// Returns the field of the answer that contains the move.
+    pub fn field(self) -> &'static str {
+        match self {
+            MoveMessages::Parity => "parity_choice",
+            MoveMessages::Move => "move",
+        }
+    }
 }
 
 /// A move that was played.
@@ -77,15 +111,6 @@ pub struct Win {
 }
 
 impl Game {
-    /// Returns the `message_type` of a player's answer, and its field that contains the move.
-    pub fn answer_format(&self) -> (&'static str, &'static str) {
-        if self.has_parity_messages {
-            (ChooseParityResponse::NAME, "parity_choice")
-        } else {
-            (ChooseMoveResponse::NAME, "move")
-        }
-    }
-
     /// Returns the seats that must move now; none if the game is over.
     pub fn players_to_move(&self, moves: &[Move]) -> Vec<usize> {
         if (self.legal_moves)(moves).is_empty() {
@@ -108,8 +133,7 @@ impl Game {
         moves: &[Move],
         received: &Value,
     ) -> Result<&'static str, ProtocolError> {
-        let (_, field) = self.answer_format();
-        parse_choice(&(self.legal_moves)(moves), field, received)
+        parse_choice(&(self.legal_moves)(moves), self.messages.field(), received)
     }
 
     /// Draws a number, if the game draws one. With a seed it depends on the seed and the match id
@@ -136,7 +160,7 @@ impl Game {
             drawn_number: number,
             number_parity: number.map(parity),
             reason: Some(win.reason),
-            ..result_without_winner(players, moves)
+            ..self.result_without_winner(players, moves)
         }
     }
 
@@ -184,8 +208,8 @@ impl Game {
     }
 }
 
-/// Returns the legal move that was received in a field, or the error E004 (`InvalidChoice`) with all
-/// legal moves.
+/// Returns the legal move that was received in a field, or the error E004 (`InvalidChoice`) with
+/// all legal moves.
 pub fn parse_choice<'a>(
     legal: &[&'a str],
     field: &str,

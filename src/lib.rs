@@ -29,8 +29,8 @@
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
 //!                 display (lines for the terminal), again (`choose` as in a past match)
-//! src/program/    the start of every program: args, config, credentials, session (registration),
-//!                 storage, terminal
+//! src/program/    the start of every program: args, config, attempts, credentials, session
+//!                 (registration), storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
 //!                 call_error, log, sync (threads and locks), hardening (limits of the HTTP library)
 //! src/games/      the definition of a game, and the games

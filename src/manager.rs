@@ -25,7 +25,7 @@ pub mod schedule;
 pub mod screen;
 pub mod standings;
 
-use crate::net::agent::{Agent, Tool};
+use crate::net::agent::Tool;
 use crate::net::http::Response;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
@@ -203,8 +203,7 @@ impl Manager {
     /// Answers requests, plays the league to its end, and tells all agents.
     fn run_league(self: &Arc<Self>) -> Result<(), Exit> {
         let config = &self.program.config;
-        let agent = Arc::clone(self) as Arc<dyn Agent>;
-        let server = self.program.serve(agent, config.max_message_bytes())?;
+        let server = (self.program).serve(Arc::clone(self), config.max_message_bytes())?;
         self.log_begin();
         files::keep_writing(self);
         self.hooks.begin(self)?;

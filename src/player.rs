@@ -4,8 +4,9 @@
 //!
 //! A message of a referee is accepted if it has the token and the conversation of its invitation
 //! (`player/invitations.rs`), a message of the manager if it has the player's own token
-//! (`program/session.rs`). No lock is held while `choose` runs. A panic of `choose` is printed and
-//! answered like any panic of a handler (`net/rpc.rs`). Read next: `player/turn.rs`.
+//! (`program/session.rs`). While `choose` runs, no lock is held but that of the match's moves. A
+//! panic of `choose` is printed and answered like any panic of a handler (`net/rpc.rs`). Read next:
+//! `player/turn.rs`.
 
 pub mod again;
 pub mod display;
@@ -29,8 +30,8 @@ use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
-    ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver, Message,
-    ProtocolError, Record,
+    ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
+    PlayerRequest, ProtocolError, Record, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
@@ -75,7 +76,8 @@ const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches th
     match_id, conversation_id and auth_token; the rest comes from the league manager.";
 
 /// Runs a player of Even/Odd until the league is over. `choose` is called once in each match (again
-/// if it panics, or if the match is played again), in a thread of its own; it must not take longer than `turn.time_left()`.
+/// if it panics, or if the match is played again), in a thread of its own; it must not take longer
+/// than `turn.time_left()`.
 pub fn run(choose: impl Fn(&Turn) -> Parity + Send + Sync + 'static) -> ExitCode {
     let game_types = vec![even_odd::GAME.game_type];
     let options = Options::new("choose", game_types, move |turn| choose(turn).to_string());
@@ -187,43 +189,62 @@ impl Participant for Player {
 }
 
 impl Agent for Player {
-    fn kind(&self) -> AgentKind {
-        AgentKind::Player
-    }
+    type Requests = PlayerRequest;
 
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+    const KIND: AgentKind = AgentKind::Player;
+
+    /// Handles a message. Those of a referee carry the token of a match, which their handlers
+    /// check, all others the player's own token.
+    fn handle(
+        &self,
+        request: &Request,
+        message: PlayerRequest,
+    ) -> Result<Option<Reply>, HandlerError> {
         let credentials = self.session.wait_until_registered()?;
+        if !is_from_referee(&message) {
+            let token = request.envelope.auth_token.as_deref();
+            self.session.check_manager(token)?;
+        }
 
-        let reply = match message {
-            Message::GameInvitation(invitation) => {
+        match message {
+            PlayerRequest::GameInvitation(invitation) => {
                 let ack = self.join(&credentials, request, invitation)?;
-                Some(ack.into())
+                return Ok(Some(ack.into()));
             }
-            Message::ChooseMoveCall(call) => {
+            PlayerRequest::ChooseMoveCall(call) => {
                 let response = self.choose(&credentials, request, call)?;
-                Some(response.into())
+                return Ok(Some(response.into()));
             }
-            Message::ChooseParityCall(call) => {
+            PlayerRequest::ChooseParityCall(call) => {
                 let response = self.choose(&credentials, request, as_move_call(call))?;
-                Some(as_parity_response(response).into())
+                return Ok(Some(as_parity_response(response).into()));
             }
-            Message::GameOver(over) => {
-                self.record_result(&credentials, request, over)?;
-                None
-            }
-            Message::GameError(error) => {
+            PlayerRequest::GameOver(over) => self.record_result(&credentials, request, over)?,
+            PlayerRequest::GameError(error) => {
                 self.warn(&display::game_error(&error));
                 lock(&self.invitations).find(&request.envelope, &error.match_id)?;
-                None
             }
-            other => {
-                let token = request.envelope.auth_token.as_deref();
-                self.session.check_manager(token)?;
-                self.handle_manager(&credentials.agent_id, other);
-                None
+            PlayerRequest::RoundAnnouncement(round) => {
+                lock(&self.invitations).announce(&credentials.agent_id, round);
             }
-        };
-        Ok(reply)
+            PlayerRequest::LeagueCompleted(league) => {
+                self.save_history();
+                if self.session.end_league() {
+                    let text = display::league_over(&credentials.agent_id, &league);
+                    (self.options.on_league_over)(&text);
+                }
+            }
+            PlayerRequest::LeagueError(error) => {
+                let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
+                self.warn(&format!("the league manager says: {text}"));
+            }
+            PlayerRequest::LeagueStandingsUpdate(table) => {
+                let rows = table.standings.into_iter();
+                *lock(&self.names) = rows.map(|row| (row.player_id, row.display_name)).collect();
+            }
+            PlayerRequest::RoundCompleted(_) => {} // it only informs
+        }
+        Ok(None)
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -268,50 +289,6 @@ pub struct PlayerState {
 }
 
 impl Player {
-    /// Handles a message of the manager.
-    fn handle_manager(&self, player_id: &str, message: Message) {
-        match message {
-            Message::RoundAnnouncement(round) => {
-                lock(&self.invitations).announce(player_id, round);
-            }
-            Message::LeagueCompleted(league) => {
-                self.save_history();
-                if self.session.end_league() {
-                    (self.options.on_league_over)(&display::league_over(player_id, &league));
-                }
-            }
-            Message::LeagueError(error) => {
-                let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
-                self.warn(&format!("the league manager says: {text}"));
-            }
-            Message::LeagueStandingsUpdate(table) => {
-                let rows = table.standings.into_iter();
-                *lock(&self.names) = rows.map(|row| (row.player_id, row.display_name)).collect();
-            }
-            Message::RoundCompleted(_) => {} // it only informs
-            // These are handled above, or are not for a player and refused before they come here.
-            Message::RefereeRegisterRequest(_)
-            | Message::RefereeRegisterResponse(_)
-            | Message::LeagueRegisterRequest(_)
-            | Message::LeagueRegisterResponse(_)
-            | Message::StartLeague(_)
-            | Message::LeagueStatus(_)
-            | Message::LeagueControl(_)
-            | Message::GameInvitation(_)
-            | Message::GameJoinAck(_)
-            | Message::ChooseParityCall(_)
-            | Message::ChooseParityResponse(_)
-            | Message::ChooseMoveCall(_)
-            | Message::ChooseMoveResponse(_)
-            | Message::GameOver(_)
-            | Message::GameError(_)
-            | Message::MatchResultReport(_)
-            | Message::MatchResultAck(_)
-            | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => {}
-        }
-    }
-
     /// Accepts an invitation.
     fn join(
         &self,
@@ -346,7 +323,8 @@ impl Player {
         call: ChooseMoveCall,
     ) -> Result<ChooseMoveResponse, HandlerError> {
         // Check the call.
-        if !self.options.game_types.contains(&&*call.game_type) {
+        let mut game_types = self.options.game_types.iter();
+        if !game_types.any(|game_type| *game_type == call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
         let joined = lock(&self.invitations).find(&request.envelope, &call.match_id)?;
@@ -422,7 +400,7 @@ impl Player {
 
         if is_new {
             let line = display::about_match(&over.match_id, &text);
-            self.session.program.print_line(&line);
+            self.session.program.terminal.print_line(&line);
         }
         Ok(())
     }
@@ -457,6 +435,18 @@ impl Player {
             player_id,
         }
     }
+}
+
+/// Returns true if a referee sends such a message.
+fn is_from_referee(message: &PlayerRequest) -> bool {
+    matches!(
+        message,
+        PlayerRequest::GameInvitation(_)
+            | PlayerRequest::ChooseMoveCall(_)
+            | PlayerRequest::ChooseParityCall(_)
+            | PlayerRequest::GameOver(_)
+            | PlayerRequest::GameError(_)
+    )
 }
 
 /// Checks that a message is for this player.

@@ -5,6 +5,7 @@
 //! manager sees it. Read next: `session.rs`, a referee or a player in its league.
 
 pub mod args;
+pub mod attempts;
 pub mod config;
 pub mod credentials;
 pub mod session;
@@ -20,7 +21,7 @@ use crate::net::rpc::RpcServer;
 use crate::net::sync::{lock, spawn};
 use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
-use crate::program::terminal::{LineLimit, print_error, print_line};
+use crate::program::terminal::{LineLimit, Terminal, print_error};
 use crate::protocol::AgentKind;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
@@ -63,6 +64,8 @@ pub struct Program {
     pub port: u16,
     /// The socket of the port.
     pub listener: TcpListener,
+    /// Standard output. A manager that is quiet still says where it listens.
+    pub terminal: Terminal,
     /// Sends and logs.
     pub client: Arc<Client>,
     /// The time of the start.
@@ -101,6 +104,9 @@ impl Program {
         };
         Ok(Program {
             client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
+            terminal: Terminal {
+                quiet: kind == AgentKind::Player && args.has("--quiet"),
+            },
             data: data_folder(&args),
             endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),
             local_url: url(&host.replace("127.0.0.1", "localhost"), port),
@@ -119,7 +125,7 @@ impl Program {
     }
 
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
-    pub fn serve(&self, agent: Arc<dyn Agent>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
+    pub fn serve<A: Agent>(&self, agent: Arc<A>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
         let rpc = RpcServer {
             agent: Arc::clone(&agent),
             client: Arc::clone(&self.client),
@@ -145,9 +151,11 @@ impl Program {
             log.system_event(Level::Info, "ended", "standard input has closed");
         });
 
-        self.print_line(&format!("listening on {}", self.local_url));
+        self.terminal
+            .print_line(&format!("listening on {}", self.local_url));
         if !Endpoint::is_same_address(&self.local_url, &self.endpoint) {
-            self.print_line(&format!("others reach us at {}", self.endpoint));
+            self.terminal
+                .print_line(&format!("others reach us at {}", self.endpoint));
         }
         self.log()
             .system_event(Level::Info, "started", &self.local_url);
@@ -178,13 +186,6 @@ impl Program {
     pub fn max_concurrent_matches(&self) -> u32 {
         let default = self.config.referee_defaults.max_concurrent_matches;
         self.entry.max_concurrent_matches.or(default).unwrap_or(1)
-    }
-
-    /// Prints a line, except for a player that is quiet.
-    pub fn print_line(&self, text: &str) {
-        if self.kind != AgentKind::Player || !self.args.has("--quiet") {
-            print_line(text);
-        }
     }
 
     /// Returns true if a line that an unknown agent has caused may be printed. The log has all.

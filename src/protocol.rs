@@ -1,18 +1,19 @@
 //! The league protocol `league.v2`: the messages, their receivers, and their fields.
 //!
-//! First comes the list `messages!`. A row has the type on the wire, the struct, the JSON-RPC method
-//! (which is also the name as a tool), the kinds of agents that accept the message as a request, and
-//! a description for people and language models. A message without receivers is only a reply.
+//! First comes the list `messages!`. It makes an enum of the requests to each kind of agent
+//! ([`ManagerRequest`], [`RefereeRequest`], [`PlayerRequest`]) and one of all replies ([`Reply`]).
+//! The row of a request has the type on the wire, the struct, the JSON-RPC method (which is also
+//! the name as a tool), the struct of the reply, and a description for people and language models.
 //!
-//! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent, and
-//! counts as absent where it is invalid; it is left out when the message is sent. An `Option` that is
-//! declared `nullable` is sent as null instead, and must be valid where it is present. A `Value` is
-//! checked by its handler. To add a message, write a struct and a row of the list; to add a field,
-//! write it into the struct.
+//! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent,
+//! and counts as absent where it is invalid; it is left out when the message is sent. An `Option`
+//! that is declared `nullable` is sent as null instead, and must be valid where it is present. A
+//! `Value` is checked by its handler. To add a message, write a struct and a row of the list; to
+//! add a field, write it into the struct.
 //!
-//! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no clock
-//! and no socket. The page `protocol.md`, which `cargo doc` shows below, describes the same for other
-//! languages, with every exchange as JSON.
+//! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no
+//! clock and no socket. The page `protocol.md`, which `cargo doc` shows below, describes the same
+//! for other languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
 #![allow(
@@ -26,11 +27,11 @@ mod parse;
 #[macro_use]
 mod table;
 
-pub use errors::{ERROR_CODES, ErrorCode, ProtocolError};
+pub use errors::{ErrorCode, ProtocolError};
 pub use parse::{DEFAULTED_FIELDS, IncomingMessage, fill_defaults, parse, to_json};
-pub use table::MessageSpec;
+pub use table::{Call, Message, MessageSpec};
 
-use crate::json::nullable;
+use crate::json::{FieldError, deserialize, nullable};
 use crate::values::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -46,58 +47,69 @@ pub const GAME: &str = "even_odd";
 pub type JsonObject = Map<String, Value>;
 
 messages! {
-    "REFEREE_REGISTER_REQUEST"  RefereeRegisterRequest   "register_referee"        [Manager]:
-        "A referee asks to be let in, before the league starts. Answered with an id and a \
-         token, or REJECTED and why."
-    "REFEREE_REGISTER_RESPONSE" RefereeRegisterResponse  "register_referee"        []
-    "LEAGUE_REGISTER_REQUEST"   LeagueRegisterRequest    "register_player"         [Manager]:
-        "A player asks to be let in, before the league starts. Answered with an id and a \
-         token, or REJECTED and why."
-    "LEAGUE_REGISTER_RESPONSE"  LeagueRegisterResponse   "register_player"         []
-    "START_LEAGUE"              StartLeague              "start_league"            [Manager]:
-        "Start the league with the agents registered so far; from the manager's machine it \
-         needs no token. Answered with the status, and with what is missing if it cannot \
-         start."
-    "LEAGUE_STATUS"             LeagueStatus             "start_league"            []
-    "LEAGUE_CONTROL"            LeagueControl            "control_league"          [Manager]:
-        "The operator of the league pauses or resumes it, removes or restores a player, or \
-         opens a new lobby when the league is over. Answered with the status."
-    "ROUND_ANNOUNCEMENT"        RoundAnnouncement        "notify_round"            [Referee Player]:
-        "The manager announces a round: its matches and who referees them. Answered \
-         {\"status\":\"ok\"}."
-    "GAME_INVITATION"           GameInvitation           "handle_game_invitation"  [Player]:
-        "A referee invites the player to a match; it answers GAME_JOIN_ACK."
-    "GAME_JOIN_ACK"             GameJoinAck              "handle_game_invitation"  []
-    "CHOOSE_PARITY_CALL"        ChooseParityCall         "choose_parity"           [Player]:
-        "A referee asks the player for even or odd in a match it has joined; it answers \
-         CHOOSE_PARITY_RESPONSE."
-    "CHOOSE_PARITY_RESPONSE"    ChooseParityResponse     "choose_parity"           []
-    "CHOOSE_MOVE_CALL"          ChooseMoveCall           "choose_move"             [Player]:
-        "A referee asks the player for its move in a game other than Even/Odd; it answers \
-         CHOOSE_MOVE_RESPONSE."
-    "CHOOSE_MOVE_RESPONSE"      ChooseMoveResponse       "choose_move"             []
-    "GAME_OVER"                 GameOver                 "notify_match_result"     [Player]:
-        "A referee tells a player how its match ended. Answered {\"status\":\"ok\"}."
-    "GAME_ERROR"                GameError                "notify_game_error"       [Referee Player]:
-        "A referee tells a player what went wrong in its match and what is asked of it. \
-         Answered {\"status\":\"ok\"}."
-    "MATCH_RESULT_REPORT"       MatchResultReport        "report_match_result"     [Manager]:
-        "A referee that was given the match reports how it ended; no other agent may. Answered \
-         MATCH_RESULT_ACK once it is recorded."
-    "MATCH_RESULT_ACK"          MatchResultAck           "report_match_result"     []
-    "LEAGUE_STANDINGS_UPDATE"   LeagueStandingsUpdate    "update_standings"        [Player]:
-        "The manager sends the table after a match. Answered {\"status\":\"ok\"}."
-    "ROUND_COMPLETED"           RoundCompleted           "notify_round_completed"  [Referee Player]:
-        "The manager says that a round is over: its summary. Answered {\"status\":\"ok\"}."
-    "LEAGUE_COMPLETED"          LeagueCompleted          "notify_league_completed" [Referee Player]:
-        "The manager says that the league is over: champion and final table. Answered \
-         {\"status\":\"ok\"}."
-    "LEAGUE_QUERY"              LeagueQuery              "league_query"            [Manager]:
-        "A registered agent, with its token, asks for standings, schedule, a player's next \
-         match or its statistics."
-    "LEAGUE_QUERY_RESPONSE"     LeagueQueryResponse      "league_query"            []
-    "LEAGUE_ERROR"              LeagueError              "notify_league_error"     [Referee Player]:
-        "A request was refused: the code, and in `context` what was wrong."
+    ManagerRequest {
+        "REFEREE_REGISTER_REQUEST" RefereeRegisterRequest: "register_referee" => RefereeRegisterResponse
+            "A referee asks to be let in, before the league starts. Answered with an id and a \
+             token, or REJECTED and why."
+        "LEAGUE_REGISTER_REQUEST" LeagueRegisterRequest: "register_player" => LeagueRegisterResponse
+            "A player asks to be let in, before the league starts. Answered with an id and a \
+             token, or REJECTED and why."
+        "START_LEAGUE" StartLeague: "start_league" => LeagueStatus
+            "Start the league with the agents registered so far; from the manager's machine it \
+             needs no token. Answered with the status, and with what is missing if it cannot \
+             start."
+        "LEAGUE_CONTROL" LeagueControl: "control_league" => LeagueStatus
+            "The operator of the league pauses or resumes it, removes or restores a player, or \
+             opens a new lobby when the league is over. Answered with the status."
+        "MATCH_RESULT_REPORT" MatchResultReport: "report_match_result" => MatchResultAck
+            "A referee that was given the match reports how it ended; no other agent may. Answered \
+             MATCH_RESULT_ACK once it is recorded."
+        "LEAGUE_QUERY" LeagueQuery: "league_query" => LeagueQueryResponse
+            "A registered agent, with its token, asks for standings, schedule, a player's next \
+             match or its statistics."
+    }
+
+    PlayerRequest {
+        "GAME_INVITATION" GameInvitation: "handle_game_invitation" => GameJoinAck
+            "A referee invites the player to a match; it answers GAME_JOIN_ACK."
+        "CHOOSE_PARITY_CALL" ChooseParityCall: "choose_parity" => ChooseParityResponse
+            "A referee asks the player for even or odd in a match it has joined; it answers \
+             CHOOSE_PARITY_RESPONSE."
+        "CHOOSE_MOVE_CALL" ChooseMoveCall: "choose_move" => ChooseMoveResponse
+            "A referee asks the player for its move in a game other than Even/Odd; it answers \
+             CHOOSE_MOVE_RESPONSE."
+        "GAME_OVER" GameOver: "notify_match_result" => StatusOk
+            "A referee tells a player how its match ended. Answered {\"status\":\"ok\"}."
+        "LEAGUE_STANDINGS_UPDATE" LeagueStandingsUpdate: "update_standings" => StatusOk
+            "The manager sends the table after a match. Answered {\"status\":\"ok\"}."
+    }
+
+    PlayerRequest and RefereeRequest {
+        "ROUND_ANNOUNCEMENT" RoundAnnouncement: "notify_round" => StatusOk
+            "The manager announces a round: its matches and who referees them. Answered \
+             {\"status\":\"ok\"}."
+        "GAME_ERROR" GameError: "notify_game_error" => StatusOk
+            "A referee tells a player what went wrong in its match and what is asked of it. \
+             Answered {\"status\":\"ok\"}."
+        "ROUND_COMPLETED" RoundCompleted: "notify_round_completed" => StatusOk
+            "The manager says that a round is over: its summary. Answered {\"status\":\"ok\"}."
+        "LEAGUE_COMPLETED" LeagueCompleted: "notify_league_completed" => StatusOk
+            "The manager says that the league is over: champion and final table. Answered \
+             {\"status\":\"ok\"}."
+        "LEAGUE_ERROR" LeagueError: "notify_league_error" => StatusOk
+            "A request was refused: the code, and in `context` what was wrong."
+    }
+
+    Reply {
+        "REFEREE_REGISTER_RESPONSE" RefereeRegisterResponse
+        "LEAGUE_REGISTER_RESPONSE" LeagueRegisterResponse
+        "LEAGUE_STATUS" LeagueStatus
+        "MATCH_RESULT_ACK" MatchResultAck
+        "LEAGUE_QUERY_RESPONSE" LeagueQueryResponse
+        "GAME_JOIN_ACK" GameJoinAck
+        "CHOOSE_PARITY_RESPONSE" ChooseParityResponse
+        "CHOOSE_MOVE_RESPONSE" ChooseMoveResponse
+    }
 }
 
 /// The three kinds of agent.
@@ -256,9 +268,10 @@ impl Envelope {
     }
 }
 
-/// The description that an agent registers with. Only a referee says how many matches it plays at once, and
-/// whether it takes match tokens from the manager. By its `registration_key`, a secret that it
-/// made itself and keeps on its disk, an agent that lost the manager's answer gets it again.
+/// The description that an agent registers with. Only a referee says how many matches it plays at
+/// once, and whether it takes match tokens from the manager. By its `registration_key`, a secret
+/// that it made itself and keeps on its disk, an agent that lost the manager's answer gets it
+/// again.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeta {
     pub display_name: String,
@@ -292,7 +305,7 @@ pub struct RefereeRegisterResponse {
     pub reason: Option<String>,
     pub auth_token: Option<String>,
     pub league_id: Option<String>,
-    pub error_code: Option<String>,
+    pub error_code: Option<ErrorCode>,
     pub proves_itself: Option<bool>,
 }
 
@@ -312,7 +325,7 @@ pub struct LeagueRegisterResponse {
     pub reason: Option<String>,
     pub auth_token: Option<String>,
     pub league_id: Option<String>,
-    pub error_code: Option<String>,
+    pub error_code: Option<ErrorCode>,
     pub proves_itself: Option<bool>,
 }
 
@@ -328,6 +341,13 @@ impl From<RefereeRegisterResponse> for LeagueRegisterResponse {
             proves_itself: response.proves_itself,
         }
     }
+}
+
+/// The reply to a notification. It is no message: it has no type and no envelope.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct StatusOk {
+    /// Always "ok".
+    pub status: String,
 }
 
 /// The operator starts the league.
@@ -510,12 +530,12 @@ pub struct MoveMade {
     pub r#move: String,
 }
 
-/// An error in a match: the referee tells the player that it concerns, or the refusal of a message of
-/// the match.
+/// An error in a match: the referee tells the player that it concerns, or the refusal of a message
+/// of the match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,
-    pub error_code: String,
+    pub error_code: ErrorCode,
     pub error_description: String,
     pub affected_player: String,
     pub action_required: String,
@@ -553,8 +573,8 @@ pub struct MatchResult {
     pub details: ResultDetails,
 }
 
-/// The facts from which the result follows. In Even/Odd `status` may be absent: the number then says how
-/// the match ended.
+/// The facts from which the result follows. In Even/Odd `status` may be absent: the number then
+/// says how the match ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ResultDetails {
     #[serde(default, deserialize_with = "nullable")]
@@ -671,7 +691,7 @@ impl LeagueQueryResponse {
     /// Returns the answer to a query: its data, or why there are none.
     pub fn new(query_type: String, answer: Result<Value, ProtocolError>) -> LeagueQueryResponse {
         let error = answer.as_ref().err().map(|error| QueryError {
-            error_code: error.code.to_string(),
+            error_code: error.code.clone(),
             error_name: error.code.name().into(),
             error_description: error.detail(),
         });
@@ -687,7 +707,7 @@ impl LeagueQueryResponse {
 /// The reason why a query is not answered; unlike in LEAGUE_ERROR, `error_description` explains.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct QueryError {
-    pub error_code: String,
+    pub error_code: ErrorCode,
     pub error_name: String,
     pub error_description: String,
 }
@@ -695,7 +715,7 @@ pub struct QueryError {
 /// A refusal. `error_description` is the code's name; `context` says what exactly was wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct LeagueError {
-    pub error_code: String,
+    pub error_code: ErrorCode,
     pub error_description: String,
     pub original_message_type: Option<String>,
     pub context: Option<JsonObject>,

@@ -1,9 +1,10 @@
-//! A referee: it accepts the matches that the manager announces, plays them, and reports each result
-//! until the manager has acknowledged it.
+//! A referee: it accepts the matches that the manager announces, plays them, and reports each
+//! result until the manager has acknowledged it.
 //!
 //! Its threads: some `match` threads, each of which plays one match at a time; one `report` thread;
 //! and for a moment each, `seat` (one player of a match), `game-error` (a notification to a player)
-//! and `correction` (the recorded result, to a player that was told another one). How one match is played is in `referee/match_play.rs`; read that first.
+//! and `correction` (the recorded result, to a player that was told another one). How one match is
+//! played is in `referee/match_play.rs`; read that first.
 
 pub mod assignments;
 mod http_match;
@@ -13,18 +14,19 @@ pub mod outbox;
 
 use crate::games::{self, game_result};
 use crate::json::decode;
-use crate::net::agent::{Agent, HandlerError, Request, StatusOk, Tool, Toolbox};
+use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, lock, spawn};
 use crate::program::args::{Args, Exit};
+use crate::program::attempts::Attempts;
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, Envelope, ErrorCode, LeagueError, MatchResult, MatchState, Message, ProtocolError,
-    ResultDetails, StartMatch,
+    AgentKind, Envelope, ErrorCode, LeagueError, MatchResult, MatchResultAck, MatchState,
+    ProtocolError, RefereeRequest, Reply, ResultDetails, StartMatch, StatusOk,
 };
 use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::{HttpMatch, recipient};
@@ -137,16 +139,16 @@ impl Referee {
         };
 
         match self.send(&credentials, &result) {
-            Ok(Message::MatchResultAck(_)) => {
+            Ok(_) => {
                 self.assignments.lock().remove_reported(&result);
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
-            Ok(Message::LeagueError(error)) if is_auth_error(&error) => {
+            Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
                 if let Err(exit) = self.session.register(self, &credentials) {
                     self.session.finish(Err(exit));
                 }
             }
-            Ok(Message::LeagueError(error)) => {
+            Err(CallError::Refused(error, _)) => {
                 let recorded = recorded_result(&error);
                 if let Some(recorded) = &recorded {
                     self.correct(&result, recorded);
@@ -159,7 +161,6 @@ impl Referee {
                 }
                 return;
             }
-            Ok(_) => {}
             Err(error @ CallError::HttpStatus(413, _)) => {
                 return print_error(&self.drop_result(&result, &error.explain()));
             }
@@ -173,8 +174,7 @@ impl Referee {
 
     /// Waits before the next attempt.
     fn pause(&self) {
-        let config = &self.session.program.config;
-        thread::sleep(config.system.retry_policy.base_delay_sec.0);
+        Attempts::endless(self.session.program.config.system.retry_policy).wait();
     }
 
     /// Prints once that results wait for the manager.
@@ -192,7 +192,7 @@ impl Referee {
         &self,
         credentials: &Credentials,
         result: &PendingResult,
-    ) -> Result<Message, CallError> {
+    ) -> Result<MatchResultAck, CallError> {
         let context = MessageContext {
             conversation_id: result.conversation_id.clone(),
             auth_token: credentials.token.clone(),
@@ -202,9 +202,8 @@ impl Referee {
 
         let program = &self.session.program;
         let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
-        let report = result.report.clone().into();
         let _sending = lock(&self.sending);
-        program.client.request(&manager, &report, &context)
+        program.client.call(&manager, &result.report, &context)
     }
 
     /// Tells the players the result that the manager has recorded instead of ours, each in a thread
@@ -248,13 +247,6 @@ fn recorded_result(error: &LeagueError) -> Option<MatchResult> {
     decode(context.get("recorded_result")?).ok()
 }
 
-/// Returns true if the manager does not know the credentials of a report.
-fn is_auth_error(error: &LeagueError) -> bool {
-    AUTH_ERRORS
-        .iter()
-        .any(|code| code.as_str() == error.error_code)
-}
-
 impl Participant for Referee {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
         let path = format!("referees/{}", credentials.agent_id);
@@ -265,52 +257,36 @@ impl Participant for Referee {
 }
 
 impl Agent for Referee {
-    fn kind(&self) -> AgentKind {
-        AgentKind::Referee
-    }
+    type Requests = RefereeRequest;
+
+    const KIND: AgentKind = AgentKind::Referee;
 
     /// Handles a message of the manager, which must carry the referee's own token.
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+    fn handle(
+        &self,
+        request: &Request,
+        message: RefereeRequest,
+    ) -> Result<Option<Reply>, HandlerError> {
         let token = request.envelope.auth_token.as_deref();
         self.session.check_manager(token)?;
 
         match message {
-            Message::RoundAnnouncement(round) => {
+            RefereeRequest::RoundAnnouncement(round) => {
                 let endpoint = &self.session.program.endpoint;
                 self.assignments.update(|all| all.apply(round, endpoint))?;
             }
-            Message::LeagueCompleted(_) => {
+            RefereeRequest::LeagueCompleted(_) => {
                 self.assignments.lock().outbox.clear();
                 drop(lock(&self.sending)); // the manager's last answer may still be on its way
                 if self.session.end_league() {
                     print_line("the league is over");
                 }
             }
-            Message::LeagueError(error) => {
+            RefereeRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
-            Message::RoundCompleted(_) | Message::GameError(_) => {} // they only inform
-            // These are not for a referee: they are refused before they come here.
-            Message::RefereeRegisterRequest(_)
-            | Message::RefereeRegisterResponse(_)
-            | Message::LeagueRegisterRequest(_)
-            | Message::LeagueRegisterResponse(_)
-            | Message::StartLeague(_)
-            | Message::LeagueStatus(_)
-            | Message::LeagueControl(_)
-            | Message::GameInvitation(_)
-            | Message::GameJoinAck(_)
-            | Message::ChooseParityCall(_)
-            | Message::ChooseParityResponse(_)
-            | Message::ChooseMoveCall(_)
-            | Message::ChooseMoveResponse(_)
-            | Message::GameOver(_)
-            | Message::MatchResultReport(_)
-            | Message::MatchResultAck(_)
-            | Message::LeagueStandingsUpdate(_)
-            | Message::LeagueQuery(_)
-            | Message::LeagueQueryResponse(_) => {}
+            RefereeRequest::RoundCompleted(_) | RefereeRequest::GameError(_) => {} // they only inform
         }
         Ok(None)
     }

@@ -5,13 +5,12 @@
 
 use crate::rehearsal::Rehearsals;
 use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
-use league::games::result_status;
+use league::games::{self, result_status};
 use league::manager::Manager;
 use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
 use league::manager::rounds::Waiting;
 use league::net::sync::lock;
-use league::program::config::Config;
 use league::protocol::{AgentKind, LeaguePhase};
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -104,7 +103,7 @@ impl Document {
         Heading {
             display_name: config.league.display_name.clone(),
             name: program.args.text("--name").map(String::from),
-            game: game_name(config),
+            game: game_name(&config.league.game_type),
             game_type: config.league.game_type.clone(),
             register_at: program.endpoint.clone(),
             scoring: config.league.scoring.clone(),
@@ -115,12 +114,11 @@ impl Document {
     }
 }
 
-/// Returns the name of the game in the registry.
-fn game_name(config: &Config) -> String {
-    let game_type = &config.league.game_type;
-    let mut games = config.games.games.iter();
-    let game = games.find(|game| game.game_type == *game_type);
-    game.map_or(game_type.clone(), |game| game.display_name.clone())
+/// Returns the name of the game for people.
+fn game_name(game_type: &str) -> String {
+    games::find(game_type)
+        .map_or(game_type, |game| game.display_name)
+        .into()
 }
 
 /// Makes the document. A round that has not changed is shared with the document `before`.

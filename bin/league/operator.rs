@@ -17,7 +17,7 @@ use league::program::config::Config;
 use league::program::terminal::{plural, print_line, sanitize};
 use league::program::{Program, data_folder, load_config, open_log, read_operator_token, storage};
 use league::protocol::{
-    AgentKind, ControlAction, LeagueControl, LeagueError, LeaguePhase, LeagueStatus, Message,
+    AgentKind, Call, ControlAction, LeagueControl, LeagueError, LeaguePhase, LeagueStatus,
     StartLeague,
 };
 use league::values::Endpoint;
@@ -151,7 +151,7 @@ impl Operator {
         if !self.has_document()? {
             return Ok(None);
         }
-        match self.client.call(&self.manager, "get_league", "{}") {
+        match self.client.call_method(&self.manager, "get_league", "{}") {
             Ok(answer) => match decode(&answer) {
                 Ok(view) => Ok(Some(view)),
                 Err(error) => {
@@ -164,7 +164,7 @@ impl Operator {
 
     /// Returns true if the manager lists the tool with the public document.
     fn has_document(&self) -> Result<bool, Exit> {
-        match self.client.call(&self.manager, "tools/list", "{}") {
+        match self.client.call_method(&self.manager, "tools/list", "{}") {
             Ok(answer) => {
                 let mut tools = answer["tools"].as_array().into_iter().flatten();
                 Ok(tools.any(|tool| tool["name"] == "get_league"))
@@ -215,7 +215,7 @@ impl Operator {
 
     fn start(&self) -> Result<(), Exit> {
         let league_id = self.league_id.clone();
-        let status = self.request(StartLeague { league_id }.into())?;
+        let status = self.request(&StartLeague { league_id })?;
 
         let phase = format!("the league is {}", status.status);
         self.print(&status.league_id, &status.reason.unwrap_or(phase));
@@ -237,23 +237,22 @@ impl Operator {
             player_id: name.is_some().then(|| target.id.clone()),
         };
 
-        let status = self.request(order.into())?;
+        let status = self.request(&order)?;
         let sentence = order_sentence(action, &target, status.status);
         self.print(&status.league_id, &sentence);
         Ok(())
     }
 
     /// Sends a message, and returns the status that answers it.
-    fn request(&self, message: Message) -> Result<LeagueStatus, Exit> {
+    fn request(&self, message: &impl Call<Reply = LeagueStatus>) -> Result<LeagueStatus, Exit> {
         let context = MessageContext {
             conversation_id: new_conversation("operator"),
             auth_token: self.token.clone(),
             ..MessageContext::default()
         };
-        match self.client.request(&self.manager, &message, &context) {
-            Ok(Message::LeagueStatus(status)) => Ok(status),
-            Ok(Message::LeagueError(error)) => Err(self.failure(&problem(&error))),
-            Ok(other) => Err(self.failure(&format!("answered with {}", other.name()))),
+        match self.client.call(&self.manager, message, &context) {
+            Ok(status) => Ok(status),
+            Err(CallError::Refused(error, _)) => Err(self.failure(&problem(&error))),
             Err(error) => Err(self.no_answer(&error)),
         }
     }

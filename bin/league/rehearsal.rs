@@ -5,6 +5,7 @@
 //! process, against an opponent that always answers well. The player is told of its faults, as in any
 //! match, but of no result, so nothing of the match stays in its history.
 
+use league::json::deserialize;
 use league::manager::Manager;
 use league::manager::league::Member;
 use league::net::call_error::CallError;
@@ -13,12 +14,12 @@ use league::net::sync::{lock, spawn};
 use league::program::config::SystemFile;
 use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{
-    AgentKind, ChooseMoveResponse, ChooseParityResponse, GameJoinAck, GameResult, MatchEntry,
-    Message, ResultStatus,
+    AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
 use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play};
 use league::values::Timestamp;
+use serde_json::json;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -179,27 +180,29 @@ impl MatchIo for RehearsalIo<'_> {
         None
     }
 
-    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+    fn call<C: Call<Reply: Message>>(
+        &self,
+        seat: usize,
+        question: &C,
+        timeout: Duration,
+    ) -> Result<C::Reply, CallError> {
         if seat == 1 {
-            return Ok(opponent_reply(message));
+            return opponent_reply(question);
         }
         let (peer, context) = self.recipient(timeout);
-        self.manager
-            .program
-            .client
-            .request(&peer, message, &context)
+        self.manager.program.client.call(&peer, question, &context)
     }
 
-    fn notify(&self, seat: usize, message: Message) {
+    fn send_error(&self, seat: usize, error: GameError) {
         if seat == 0 {
             let (peer, context) = self.recipient(self.manager.program.config.game_over_limit());
             let client = &self.manager.program.client;
-            let _ = client.notify(&peer, &message, &context);
+            let _ = client.notify(&peer, &error, &context);
         }
     }
 
     /// Sends nothing: the match counts for nothing.
-    fn notify_both(&self, _: Message) {}
+    fn send_result(&self, _: GameOver) {}
 
     fn in_parallel<T: Send>(
         &self,
@@ -226,31 +229,18 @@ impl MatchIo for RehearsalIo<'_> {
     }
 }
 
-/// Returns the opponent's reply: it joins, and plays the first legal move.
-fn opponent_reply(message: &Message) -> Message {
-    match message {
-        Message::GameInvitation(_) => GameJoinAck {
-            match_id: MATCH_ID.into(),
-            player_id: OPPONENT.into(),
-            arrival_timestamp: Timestamp::now(),
-            accept: true,
-            auth_token: None,
-        }
-        .into(),
-        Message::ChooseMoveCall(call) => ChooseMoveResponse {
-            match_id: MATCH_ID.into(),
-            player_id: OPPONENT.into(),
-            move_number: call.move_number,
-            r#move: call.legal_moves.first().cloned().into(),
-            auth_token: None,
-        }
-        .into(),
-        _ => ChooseParityResponse {
-            match_id: MATCH_ID.into(),
-            player_id: OPPONENT.into(),
-            parity_choice: "even".into(),
-            auth_token: None,
-        }
-        .into(),
-    }
+/// Returns the opponent's reply: it joins, and plays the first legal move. It has the fields of all
+/// replies; each reply takes its own.
+fn opponent_reply<C: Call>(question: &C) -> Result<C::Reply, CallError> {
+    let question = json!(question);
+    let reply = json!({
+        "match_id": MATCH_ID,
+        "player_id": OPPONENT,
+        "arrival_timestamp": Timestamp::now(),
+        "accept": true,
+        "parity_choice": "even",
+        "move_number": question["move_number"],
+        "move": question["legal_moves"][0],
+    });
+    deserialize(&reply).map_err(|error| CallError::wrong(error, reply))
 }

@@ -12,13 +12,13 @@ mod state;
 
 use league::games;
 use league::protocol::{
-    AgentKind, AgentMeta, Champion, Envelope, ErrorCode, FinalStanding, IncomingMessage,
+    AgentKind, AgentMeta, Call, Champion, Envelope, ErrorCode, FinalStanding, IncomingMessage,
     LeagueCompleted, LeaguePhase, LeagueQuery, LeagueQueryResponse, LeagueRegisterResponse,
-    LeagueStandingsUpdate, LeagueStatus, MatchResultAck, MatchResultReport, Message, ProtocolError,
-    RefereeRegisterResponse, RegistrationStatus, ResultStatus, RoundAnnouncement, RoundCompleted,
-    RoundSummary,
+    LeagueStandingsUpdate, LeagueStatus, ManagerRequest, MatchResultAck, MatchResultReport,
+    ProtocolError, RefereeRegisterResponse, RegistrationStatus, Reply, ResultStatus,
+    RoundAnnouncement, RoundCompleted, RoundSummary,
 };
-use net::{Agent, Call, Options};
+use net::{Agent, Destination, Options};
 use state::{League, Member};
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
@@ -54,7 +54,7 @@ fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
     });
     println!("{} at {}", agent.league_file.display_name, agent.url);
     let host = Arc::clone(&manager);
-    let handler = move |received: &IncomingMessage| host.handle(received);
+    let handler = move |received: &IncomingMessage<ManagerRequest>| host.handle(received);
     let accepted = net::serve(agent, server, Arc::new(handler));
 
     // Wait for the start: the last registration, or START_LEAGUE. The lock is free again before each
@@ -95,12 +95,16 @@ impl Manager {
                 match_token: None,
             };
             let conversation_id = format!("conv-round-{round_id}-announce");
-            self.tell(Some(kind), &conversation_id, announcement.into());
+            self.tell(Some(kind), &conversation_id, &announcement);
         }
     }
 
     /// Waits until each match of the round has a result. After each, all players get the table.
-    fn wait_for_results(&self, round_id: u32, accepted: &Receiver<Message>) -> Result<(), String> {
+    fn wait_for_results(
+        &self,
+        round_id: u32,
+        accepted: &Receiver<ManagerRequest>,
+    ) -> Result<(), String> {
         let mut open = HashSet::new();
         for the_match in self.league().matches_of(round_id) {
             if the_match.result.is_none() {
@@ -111,7 +115,7 @@ impl Manager {
             let message = accepted
                 .recv_timeout(MAX_SILENCE)
                 .map_err(|_| format!("the league ends: no referee reports {open:?}"))?;
-            if let Message::MatchResultReport(report) = message
+            if let ManagerRequest::MatchResultReport(report) = message
                 && open.remove(&report.match_id)
             {
                 println!("  {}", self.league().describe(&report));
@@ -121,7 +125,7 @@ impl Manager {
                     standings: self.league().standings(),
                 };
                 let conversation_id = format!("conv-{}-table", report.match_id.to_lowercase());
-                self.tell(Some(AgentKind::Player), &conversation_id, table.into());
+                self.tell(Some(AgentKind::Player), &conversation_id, &table);
             }
         }
         Ok(())
@@ -146,7 +150,7 @@ impl Manager {
             next_round_id: (round_id < total_rounds).then_some(round_id + 1),
         };
         let conversation_id = format!("conv-round-{round_id}-complete");
-        self.tell(None, &conversation_id, completed.into());
+        self.tell(None, &conversation_id, &completed);
     }
 
     /// Prints the table and the champion, and sends LEAGUE_COMPLETED to all agents: then they end.
@@ -179,24 +183,23 @@ impl Manager {
             },
             final_standings,
         };
-        self.tell(None, "conv-league-complete", completed.into());
+        self.tell(None, "conv-league-complete", &completed);
     }
 
     /// Sends a notice to all agents, or to those of one kind, at the same time; and waits until each
     /// has it or has failed. The manager proves itself to an agent by that agent's own token.
-    fn tell(&self, kind: Option<AgentKind>, conversation_id: &str, message: Message) {
+    fn tell<N: Call + Sync>(&self, kind: Option<AgentKind>, conversation_id: &str, notice: &N) {
         let mut members = self.league().members.clone();
         members.retain(|member| kind.is_none_or(|kind| member.kind == kind));
         thread::scope(|scope| {
             for member in members {
-                let call = Call {
+                let member = Destination {
                     url: member.meta.contact_endpoint,
                     token: Some(member.token),
                     conversation_id: conversation_id.to_string(),
-                    message: message.clone(),
                     timeout_sec: self.agent.settings.timeouts.generic_response_timeout_sec,
                 };
-                scope.spawn(move || self.agent.call_with_retries(&call));
+                scope.spawn(move || self.agent.call_with_retries(&member, notice).is_ok());
             }
         });
     }
@@ -204,22 +207,25 @@ impl Manager {
     // ------------------------------------------------------------ Requests
 
     /// Returns the reply to a message.
-    fn handle(&self, received: &IncomingMessage) -> Result<Option<Message>, ProtocolError> {
+    fn handle(
+        &self,
+        received: &IncomingMessage<ManagerRequest>,
+    ) -> Result<Option<Reply>, ProtocolError> {
         let envelope = &received.envelope;
         let reply = match &received.message {
-            Message::RefereeRegisterRequest(request) => {
+            ManagerRequest::RefereeRegisterRequest(request) => {
                 self.register(AgentKind::Referee, &request.referee_meta, &envelope.sender)
             }
-            Message::LeagueRegisterRequest(request) => {
+            ManagerRequest::LeagueRegisterRequest(request) => {
                 self.register(AgentKind::Player, &request.player_meta, &envelope.sender)
             }
             // This needs no token: we listen on 127.0.0.1, which only this machine can call.
-            Message::StartLeague(_) => self.start_league(),
-            Message::MatchResultReport(report) => {
+            ManagerRequest::StartLeague(_) => self.start_league(),
+            ManagerRequest::MatchResultReport(report) => {
                 self.record(&self.sender_of(envelope)?, report)?
             }
-            Message::LeagueQuery(query) => self.query(&self.sender_of(envelope)?, query),
-            _ => {
+            ManagerRequest::LeagueQuery(query) => self.query(&self.sender_of(envelope)?, query),
+            ManagerRequest::LeagueControl(_) => {
                 let (code, problem) = (ErrorCode::MissingField, "not for the small manager");
                 return Err(ProtocolError::field(code, "message_type", problem));
             }
@@ -250,7 +256,7 @@ impl Manager {
     }
 
     /// Registers an agent, or says why not. With the last player that is wanted the league starts.
-    fn register(&self, kind: AgentKind, meta: &AgentMeta, sender: &str) -> Message {
+    fn register(&self, kind: AgentKind, meta: &AgentMeta, sender: &str) -> Reply {
         let mut league = self.league();
         let is_late = league.phase != LeaguePhase::Waiting;
         let response = match league.register(kind, meta, sender) {
@@ -263,7 +269,7 @@ impl Manager {
             },
             Err(reason) => LeagueRegisterResponse {
                 reason: Some(reason),
-                error_code: is_late.then(|| ErrorCode::LateRegistration.to_string()),
+                error_code: is_late.then_some(ErrorCode::LateRegistration),
                 ..Default::default()
             },
         };
@@ -285,14 +291,14 @@ impl Manager {
     }
 
     /// Starts the league if it can start. Returns LEAGUE_STATUS.
-    fn start_league(&self) -> Message {
+    fn start_league(&self) -> Reply {
         let mut league = self.league();
         let mut reason = None;
         if league.phase == LeaguePhase::Waiting {
             reason = league.start().err();
         }
         let completed = league.matches.iter().filter(|m| m.result.is_some());
-        Message::LeagueStatus(LeagueStatus {
+        Reply::LeagueStatus(LeagueStatus {
             league_id: self.agent.league_id.clone(),
             status: league.phase,
             current_round: league.current_round,
@@ -303,11 +309,7 @@ impl Manager {
     }
 
     /// Records the result of a match. Only its referee may report it, and the first report counts.
-    fn record(
-        &self,
-        sender: &Member,
-        report: &MatchResultReport,
-    ) -> Result<Message, ProtocolError> {
+    fn record(&self, sender: &Member, report: &MatchResultReport) -> Result<Reply, ProtocolError> {
         let mut league = self.league();
         let mut matches = league.matches.iter_mut();
         let the_match = matches.find(|m| m.id == report.match_id && m.referee_id == sender.id);
@@ -328,14 +330,14 @@ impl Manager {
                 problem,
             ));
         }
-        Ok(Message::MatchResultAck(MatchResultAck {
+        Ok(Reply::MatchResultAck(MatchResultAck {
             match_id: report.match_id.clone(),
             status: "recorded".to_string(),
         }))
     }
 
     /// Answers a query: about its sender, if it names no player.
-    fn query(&self, sender: &Member, query: &LeagueQuery) -> Message {
+    fn query(&self, sender: &Member, query: &LeagueQuery) -> Reply {
         let query_type = query.query_type.as_str().unwrap_or_default();
         let params = query.query_params.clone().unwrap_or_default();
         let player_id = params["player_id"].as_str().unwrap_or(&sender.id);

@@ -7,18 +7,18 @@
 
 use league::games::Scoring;
 use league::protocol::{
-    AgentKind, AgentMeta, Envelope, ErrorCode, GAME, IncomingMessage, LeagueRegisterResponse,
-    Message, MessageSpec, ProtocolError, parse, to_json,
+    AgentKind, Call, Envelope, ErrorCode, IncomingMessage, LeagueError, LeagueRegisterResponse,
+    Message, MessageSpec, ProtocolError, Reply, parse, to_json,
 };
 use league::values::{self, Endpoint, Timestamp};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 use std::{env, process, thread};
-use tiny_http::{Response, Server};
+use tiny_http::{Header, Response, Server};
 
 const USAGE: &str = "options: --port N, --league-id ID; of a manager also --players N, \
     of a referee --referee-id ID, of a player --player-id ID";
@@ -115,15 +115,15 @@ pub struct Agent {
     log: Mutex<File>,
 }
 
-/// A call to another agent.
-pub struct Call {
+/// Where a request goes, the token that proves its sender, and the time limit for the reply.
+pub struct Destination {
     pub url: String,
     pub token: Option<String>,
     pub conversation_id: String,
-    pub message: Message,
     pub timeout_sec: f64,
 }
 
+/// Ends the program with one sentence that says why.
 pub fn exit(code: i32, problem: &str) -> ! {
     eprintln!("{problem}");
     process::exit(code)
@@ -165,7 +165,7 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
     Ok((agent, server, options))
 }
 
-fn read_config<T: for<'a> Deserialize<'a>>(path: &str) -> Result<T, String> {
+fn read_config<T: DeserializeOwned>(path: &str) -> Result<T, String> {
     let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
     serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
 }
@@ -221,54 +221,58 @@ impl Agent {
 
     // ------------------------------------------------------------ Client
 
-    /// Calls an agent once. Returns its reply, `None` for a receipt (`{"status": "ok"}`). An error is
-    /// E001 without a reply in time, E009 without a connection, or what is wrong with the reply.
-    pub fn call(&self, call: &Call) -> Result<Option<Message>, ProtocolError> {
+    /// Calls an agent once. Returns its reply, whose type follows from that of the request. An error
+    /// is E001 without a reply in time, E009 without a connection, or what is wrong with the reply.
+    pub fn call<R: Call>(&self, to: &Destination, request: &R) -> Result<R::Reply, ProtocolError> {
         // Write the request.
-        let params = self.write(&call.conversation_id, call.token.clone(), &call.message);
-        self.log("message_sent", &call.url, &params);
-        let method = call.message.spec().method;
-        let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+        let params = self.write(&to.conversation_id, to.token.clone(), request);
+        self.log("message_sent", &to.url, &params);
+        let method = request.spec().method;
+        let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
         // Send it and read the reply. The time limit is for all of it together.
-        let timeout = Duration::from_secs_f64(call.timeout_sec);
-        let text = ureq::post(&call.url)
+        let text = ureq::post(&to.url)
             .content_type("application/json")
             .config()
-            .timeout_global(Some(timeout))
+            .timeout_global(Some(Duration::from_secs_f64(to.timeout_sec)))
             .build()
-            .send(request.to_string())
+            .send(body.to_string())
             .and_then(|mut response| response.body_mut().read_to_string());
-
-        // Read the message in it.
         let error = match text {
-            Ok(text) => return self.read_reply(&call.url, &text),
+            Ok(text) => return self.read_reply(&to.url, &text),
             Err(ureq::Error::Timeout(_)) => {
-                let problem = format!("no answer within {} s", call.timeout_sec);
+                let problem = format!("no answer within {} s", to.timeout_sec);
                 ProtocolError::new(ErrorCode::Timeout, problem)
             }
             Err(error) => ProtocolError::new(ErrorCode::ConnectionError, error.to_string()),
         };
-        self.log("call_failed", &call.url, &json!(error.to_string()));
+        self.log("call_failed", &to.url, &json!(error.to_string()));
         Err(error)
     }
 
-    fn read_reply(&self, url: &str, text: &str) -> Result<Option<Message>, ProtocolError> {
+    fn read_reply<T: DeserializeOwned>(&self, url: &str, text: &str) -> Result<T, ProtocolError> {
         let reply: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &reply["result"];
         self.log("reply_received", url, result);
-        if result["status"] == "ok" {
-            return Ok(None);
-        }
-        Ok(Some(parse(result)?.message))
+        let problem = match (T::deserialize(result), LeagueError::deserialize(result)) {
+            (Ok(reply), _) => return Ok(reply),
+            (_, Ok(refusal)) => refusal.explain(),
+            (Err(_), _) if reply["error"].is_object() => reply["error"].to_string(),
+            (Err(error), _) => error.to_string(),
+        };
+        Err(ProtocolError::new(ErrorCode::MissingField, problem))
     }
 
     /// Calls an agent; after E001 or E009 again, until the attempts of the retry policy are used up.
-    pub fn call_with_retries(&self, call: &Call) -> Result<Option<Message>, ProtocolError> {
+    pub fn call_with_retries<R: Call>(
+        &self,
+        to: &Destination,
+        request: &R,
+    ) -> Result<R::Reply, ProtocolError> {
         let policy = &self.settings.retry_policy;
         let mut attempt = 1;
         loop {
-            match self.call(call) {
+            match self.call(to, request) {
                 Err(error) if is_retryable(&error) && attempt < policy.max_retries => {
                     thread::sleep(policy.pause_after(attempt));
                     attempt += 1;
@@ -279,50 +283,35 @@ impl Agent {
     }
 
     /// Returns a message with its envelope.
-    fn write(&self, conversation_id: &str, auth_token: Option<String>, message: &Message) -> Value {
+    fn write(&self, conversation: &str, token: Option<String>, message: &impl Message) -> Value {
         let envelope = Envelope {
-            auth_token,
+            auth_token: token,
             league_id: Some(self.league_id.clone()),
-            ..Envelope::new(&self.sender(), conversation_id)
+            ..Envelope::new(&self.sender(), conversation)
         };
         to_json(&envelope, message)
     }
 
-    /// Returns the agent's description of itself.
-    pub fn meta(&self) -> AgentMeta {
-        AgentMeta {
-            display_name: format!("Agent {}", self.id),
-            version: "1.0.0".to_string(),
-            game_types: vec![GAME.to_string()],
-            contact_endpoint: self.url.clone(),
-            ..AgentMeta::default()
+    /// Returns where the manager is called.
+    pub fn manager(&self, conversation_id: &str) -> Destination {
+        Destination {
+            url: self.manager_url.clone(),
+            token: self.token.clone(),
+            conversation_id: conversation_id.to_string(),
+            timeout_sec: self.settings.timeouts.generic_response_timeout_sec,
         }
     }
 
-    /// Registers with the manager, which gives the agent its id and its token.
-    pub fn register(&mut self, request: Message) -> Result<(), String> {
-        let call = Call {
-            url: self.manager_url.clone(),
-            token: None,
-            conversation_id: format!("conv-{}-registration", self.id.to_lowercase()),
-            message: request,
-            timeout_sec: self.settings.timeouts.generic_response_timeout_sec,
-        };
-        let reply = self.call_with_retries(&call);
-
-        // The reply to a referee is that to a player, with another name for the id.
-        let response: LeagueRegisterResponse = match reply {
-            Ok(Some(Message::RefereeRegisterResponse(response))) => response.into(),
-            Ok(Some(Message::LeagueRegisterResponse(response))) => response,
-            Ok(Some(Message::LeagueError(error))) => return Err(error.explain()),
-            Ok(_) => return Err("the manager does not answer the registration".to_string()),
-            Err(error) => return Err(format!("the manager at {}: {error}", call.url)),
-        };
+    /// Takes the id and the token of the manager's response to the registration.
+    pub fn enter(
+        &mut self,
+        response: Result<LeagueRegisterResponse, ProtocolError>,
+    ) -> Result<(), String> {
+        let response =
+            response.map_err(|error| format!("the manager at {}: {error}", self.manager_url))?;
         let Some(id) = response.player_id else {
             return Err(format!("rejected: {}", response.reason.unwrap_or_default()));
         };
-
-        // From now on the log is that of our id.
         self.log = Mutex::new(open_log(self.kind, &id, &self.league_id)?);
         self.id = id;
         self.token = response.auth_token;
@@ -332,7 +321,7 @@ impl Agent {
     // ------------------------------------------------------------ Server
 
     /// Returns the reply to a JSON-RPC request, and the message if it was accepted.
-    fn answer(&self, body: &str, handler: &Handler) -> (Value, Option<Message>) {
+    fn answer<M: Message>(&self, body: &str, handler: &Handler<M>) -> (Value, Option<M>) {
         // The method must be one that agents of our kind have.
         let request: Value = serde_json::from_str(body).unwrap_or_default();
         let (id, params) = (&request["id"], &request["params"]);
@@ -358,7 +347,7 @@ impl Agent {
             Ok(Some(reply)) => (self.write(conversation_id, None, &reply), received.ok()),
             Ok(None) => (json!({"status": "ok"}), received.ok()),
             Err(error) => {
-                let refusal = error.league_error(refused_type).into();
+                let refusal = error.league_error(refused_type);
                 (self.write(conversation_id, None, &refusal), None)
             }
         };
@@ -374,11 +363,16 @@ pub fn is_retryable(error: &ProtocolError) -> bool {
 }
 
 /// Decides the reply to a message; `None` stands for `{"status": "ok"}`.
-pub type Handler = dyn Fn(&IncomingMessage) -> Result<Option<Message>, ProtocolError> + Send + Sync;
+pub type Handler<M> =
+    dyn Fn(&IncomingMessage<M>) -> Result<Option<Reply>, ProtocolError> + Send + Sync;
 
 /// Answers each request in a thread of its own. As soon as the reply to an accepted message is
 /// written, the message goes into the channel, and the main thread acts on it.
-pub fn serve(agent: Arc<Agent>, server: Server, handler: Arc<Handler>) -> mpsc::Receiver<Message> {
+pub fn serve<M: Message + Send + 'static>(
+    agent: Arc<Agent>,
+    server: Server,
+    handler: Arc<Handler<M>>,
+) -> mpsc::Receiver<M> {
     let (sender, accepted) = mpsc::channel();
     thread::spawn(move || {
         for mut request in server.incoming_requests() {
@@ -389,7 +383,9 @@ pub fn serve(agent: Arc<Agent>, server: Server, handler: Arc<Handler>) -> mpsc::
                 let mut body = String::new();
                 let _ = request.as_reader().read_to_string(&mut body);
                 let (reply, accepted) = agent.answer(&body, &*handler);
-                let _ = request.respond(Response::from_string(reply.to_string()));
+                let content_type: Header = "Content-Type: application/json".parse().unwrap();
+                let response = Response::from_string(reply.to_string()).with_header(content_type);
+                let _ = request.respond(response);
                 if let Some(message) = accepted {
                     let _ = sender.send(message);
                 }

@@ -7,8 +7,9 @@
 mod net;
 
 use league::protocol::{
-    AgentKind, ChooseParityCall, ChooseParityResponse, GameInvitation, GameJoinAck, GameOver,
-    IncomingMessage, LeagueRegisterRequest, Message, Parity, ProtocolError,
+    AgentKind, AgentMeta, ChooseParityCall, ChooseParityResponse, GAME, GameInvitation,
+    GameJoinAck, GameOver, IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest,
+    ProtocolError, Reply,
 };
 use league::values::Timestamp;
 use net::Agent;
@@ -39,19 +40,27 @@ fn main() {
 /// The life of a player.
 fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     // Register. Then answer each request in a thread of its own.
-    let player_meta = agent.meta();
-    agent.register(LeagueRegisterRequest { player_meta }.into())?;
+    let player_meta = AgentMeta {
+        display_name: format!("Agent {}", agent.id),
+        version: "1.0.0".to_string(),
+        game_types: vec![GAME.to_string()],
+        contact_endpoint: agent.url.clone(),
+        ..AgentMeta::default()
+    };
+    let manager = agent.manager("conv-registration");
+    let response = agent.call_with_retries(&manager, &LeagueRegisterRequest { player_meta });
+    agent.enter(response)?;
     let agent = Arc::new(agent);
     let player = Player {
         agent: Arc::clone(&agent),
         history: Mutex::new(Vec::new()),
     };
-    let handler = move |received: &IncomingMessage| player.handle(received);
+    let handler = move |received: &IncomingMessage<PlayerRequest>| player.handle(received);
     let accepted = net::serve(agent, server, Arc::new(handler));
 
     // `accepted` has each message as soon as its reply is written. Wait until the league is over.
     for message in accepted {
-        if let Message::LeagueCompleted(_) = message {
+        if let PlayerRequest::LeagueCompleted(_) = message {
             break;
         }
     }
@@ -60,16 +69,22 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
 
 impl Player {
     /// Returns the reply to a message; `None` where a receipt is enough.
-    fn handle(&self, received: &IncomingMessage) -> Result<Option<Message>, ProtocolError> {
+    fn handle(
+        &self,
+        received: &IncomingMessage<PlayerRequest>,
+    ) -> Result<Option<Reply>, ProtocolError> {
         let token = received.envelope.auth_token.clone();
         match &received.message {
-            Message::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
-            Message::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
-            Message::GameOver(over) => {
-                self.history.lock().unwrap().push(over.clone());
+            PlayerRequest::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
+            PlayerRequest::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
+            PlayerRequest::GameOver(over) => {
+                // It may come twice, if the referee missed our reply.
+                let mut history = self.history.lock().unwrap();
+                history.retain(|known| known.match_id != over.match_id);
+                history.push(over.clone());
                 Ok(None)
             }
-            Message::GameError(error) => {
+            PlayerRequest::GameError(error) => {
                 println!("{}: {}", error.match_id, error.explain());
                 Ok(None)
             }
@@ -82,8 +97,8 @@ impl Player {
     }
 
     /// Accepts an invitation. The token of the match goes back with each reply.
-    fn join(&self, invitation: &GameInvitation, auth_token: Option<String>) -> Message {
-        Message::GameJoinAck(GameJoinAck {
+    fn join(&self, invitation: &GameInvitation, auth_token: Option<String>) -> Reply {
+        Reply::GameJoinAck(GameJoinAck {
             match_id: invitation.match_id.clone(),
             player_id: self.agent.id.clone(),
             arrival_timestamp: Timestamp::now(),
@@ -93,9 +108,9 @@ impl Player {
     }
 
     /// Answers a call with a choice.
-    fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Message {
+    fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Reply {
         let history = self.history.lock().unwrap().clone();
-        Message::ChooseParityResponse(ChooseParityResponse {
+        Reply::ChooseParityResponse(ChooseParityResponse {
             match_id: call.match_id.clone(),
             player_id: self.agent.id.clone(),
             parity_choice: choose(&history).as_str().into(),

@@ -7,14 +7,15 @@
 
 mod net;
 
-use league::games::{self, Move};
+use league::games::{self, Move, even_odd};
 use league::protocol::{
     AgentKind, AgentMeta, ChooseParityCall, ErrorCode, GAME, GameError, GameInvitation, GameOver,
-    GameResult, IncomingMessage, MatchEntry, MatchResultReport, MatchState, Message, Parity,
-    ProtocolError, Record, RefereeRegisterRequest, RetryInfo, RoundAnnouncement, TurnContext,
+    GameResult, IncomingMessage, LeagueRegisterResponse, MatchEntry, MatchResultReport, MatchState,
+    Parity, ProtocolError, Record, RefereeRegisterRequest, RefereeRequest, Reply, RetryInfo,
+    RoundAnnouncement, TurnContext,
 };
 use league::values::{self, Endpoint, Timestamp};
-use net::{Agent, Call};
+use net::{Agent, Destination};
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::HashSet;
@@ -46,13 +47,19 @@ fn main() {
 fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     // Register. Then answer each request in a thread of its own.
     let referee_meta = AgentMeta {
-        max_concurrent_matches: Some(10),
-        ..agent.meta()
+        display_name: format!("Agent {}", agent.id),
+        version: "1.0.0".to_string(),
+        game_types: vec![GAME.to_string()],
+        contact_endpoint: agent.url.clone(),
+        max_concurrent_matches: Some(10), // the most that may be announced; there is no limit here
+        ..AgentMeta::default()
     };
-    agent.register(RefereeRegisterRequest { referee_meta }.into())?;
+    let manager = agent.manager("conv-registration");
+    let response = agent.call_with_retries(&manager, &RefereeRegisterRequest { referee_meta });
+    agent.enter(response.map(LeagueRegisterResponse::from))?;
     let agent = Arc::new(agent);
     let host = Arc::clone(&agent);
-    let handler = move |received: &IncomingMessage| handle(&host, received);
+    let handler = move |received: &IncomingMessage<RefereeRequest>| handle(&host, received);
     let accepted = net::serve(Arc::clone(&agent), server, Arc::new(handler));
 
     // Play each match in a thread of its own, until the league is over. An announcement may come
@@ -61,14 +68,14 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     thread::scope(|scope| {
         for message in accepted {
             match message {
-                Message::RoundAnnouncement(round) => {
+                RefereeRequest::RoundAnnouncement(round) => {
                     for the_match in matches_of(&agent, &round).unwrap_or_default() {
                         if known.insert(the_match.id.clone()) {
                             scope.spawn(move || the_match.run());
                         }
                     }
                 }
-                Message::LeagueCompleted(_) => break,
+                RefereeRequest::LeagueCompleted(_) => break,
                 _ => {}
             }
         }
@@ -79,10 +86,10 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
 /// Checks a message. All messages to a referee come from the manager.
 fn handle(
     agent: &Arc<Agent>,
-    received: &IncomingMessage,
-) -> Result<Option<Message>, ProtocolError> {
+    received: &IncomingMessage<RefereeRequest>,
+) -> Result<Option<Reply>, ProtocolError> {
     agent.check_token(&received.envelope)?;
-    if let Message::RoundAnnouncement(round) = &received.message {
+    if let RefereeRequest::RoundAnnouncement(round) = &received.message {
         matches_of(agent, round)?;
     }
     Ok(None)
@@ -139,7 +146,7 @@ impl Match {
         });
         if joined != [Ok(()), Ok(())] {
             let failures = joined.map(|joined| joined.err());
-            return games::forfeit(&self.players, &[], &failures);
+            return even_odd::GAME.forfeit(&self.players, &[], &failures);
         }
 
         // Ask both players at the same time. A player that gives no legal choice loses.
@@ -158,7 +165,7 @@ impl Match {
                 }
             }
             let failures = choices.map(|choice| choice.err());
-            return games::forfeit(&self.players, &moves, &failures);
+            return even_odd::GAME.forfeit(&self.players, &moves, &failures);
         };
 
         // The number decides.
@@ -184,11 +191,10 @@ impl Match {
             opponent_id: self.players[1 - seat].clone(),
             player_id: Some(self.players[seat].clone()),
         };
-        let timeout_sec = self.agent.settings.timeouts.game_join_ack_timeout_sec;
-        let call = self.call(seat, invitation.into(), timeout_sec);
-        let error = match self.agent.call_with_retries(&call) {
-            Ok(Some(Message::GameJoinAck(ack))) if ack.accept => return Ok(()),
-            Ok(other) => unexpected(&other),
+        let player = self.player(seat, self.agent.settings.timeouts.game_join_ack_timeout_sec);
+        let error = match self.agent.call_with_retries(&player, &invitation) {
+            Ok(ack) if ack.accept => return Ok(()),
+            Ok(_) => ProtocolError::new(ErrorCode::MissingField, "it did not accept"),
             Err(error) => error,
         };
         self.tell_error(seat, "GAME_JOIN_ACK", &error, None);
@@ -214,7 +220,7 @@ impl Match {
             let retry_info = RetryInfo {
                 retry_count: attempt,
                 max_retries: policy.max_retries,
-                next_retry_at: Some(Timestamp::now().plus(pause)),
+                next_retry_at: (attempt < policy.max_retries).then(|| Timestamp::now().plus(pause)),
                 time_remaining: None,
             };
             self.tell_error(seat, "CHOOSE_PARITY_RESPONSE", &error, Some(retry_info));
@@ -241,11 +247,8 @@ impl Match {
                 your_standings: self.standings[seat],
             }),
         };
-        let call = self.call(seat, question.into(), timeout_sec);
-        let choice = match self.agent.call(&call)? {
-            Some(Message::ChooseParityResponse(response)) => response.parity_choice,
-            other => return Err(unexpected(&other)),
-        };
+        let player = self.player(seat, timeout_sec);
+        let choice = self.agent.call(&player, &question)?.parity_choice;
 
         // Check its choice.
         Parity::deserialize(&choice).map_err(|_| {
@@ -266,7 +269,7 @@ impl Match {
         let player_id = self.players[seat].clone();
         let message = GameError {
             match_id: self.id.clone(),
-            error_code: error.code.to_string(),
+            error_code: error.code.clone(),
             error_description: error.code.name().to_string(),
             affected_player: player_id.clone(),
             action_required: action_required.to_string(),
@@ -275,24 +278,24 @@ impl Match {
             context: Some(error.context.clone()),
             consequence: Some("Technical loss if max retries exceeded".to_string()),
         };
-        let timeout_sec = self.agent.settings.timeouts.game_over_timeout_sec;
-        let call = self.call(seat, message.into(), timeout_sec);
-        let _ = self.agent.call(&call);
+        let player = self.player(seat, self.agent.settings.timeouts.game_over_timeout_sec);
+        let _ = self.agent.call(&player, &message);
     }
 
     /// Sends GAME_OVER to both players at the same time.
     fn tell_players(&self, result: &GameResult) {
+        let over = GameOver {
+            match_id: self.id.clone(),
+            game_type: GAME.to_string(),
+            game_result: result.clone(),
+            reason: None,
+        };
         thread::scope(|scope| {
             for seat in [0, 1] {
-                let over = GameOver {
-                    match_id: self.id.clone(),
-                    game_type: GAME.to_string(),
-                    game_result: result.clone(),
-                    reason: None,
-                };
                 let timeout_sec = self.agent.settings.timeouts.game_over_timeout_sec;
-                let call = self.call(seat, over.into(), timeout_sec);
-                scope.spawn(move || self.agent.call_with_retries(&call));
+                let player = self.player(seat, timeout_sec);
+                let over = &over;
+                scope.spawn(move || self.agent.call_with_retries(&player, over));
             }
         });
     }
@@ -306,43 +309,21 @@ impl Match {
             game_type: GAME.to_string(),
             result: games::match_result(result, &self.agent.league_file.scoring),
         };
-        let call = Call {
-            url: self.agent.manager_url.clone(),
-            token: self.agent.token.clone(),
-            conversation_id: self.conversation_id.clone(),
-            message: report.into(),
-            timeout_sec: self.agent.settings.timeouts.generic_response_timeout_sec,
-        };
-        let error = match self.agent.call_with_retries(&call) {
-            Ok(Some(Message::MatchResultAck(_))) => return,
-            Ok(other) => unexpected(&other),
-            Err(error) => error,
-        };
-        println!("{} is not recorded: {error}", self.id);
+        let manager = self.agent.manager(&self.conversation_id);
+        if let Err(error) = self.agent.call_with_retries(&manager, &report) {
+            println!("{} is not recorded: {error}", self.id);
+        }
     }
 
-    /// Returns a call to a player. All calls of a match are one conversation.
-    fn call(&self, seat: usize, message: Message, timeout_sec: f64) -> Call {
-        Call {
+    /// Returns where the player of a seat is called. All calls of a match are one conversation.
+    fn player(&self, seat: usize, timeout_sec: f64) -> Destination {
+        Destination {
             url: self.urls[seat].clone(),
             token: Some(self.tokens[seat].clone()),
             conversation_id: self.conversation_id.clone(),
-            message,
             timeout_sec,
         }
     }
-}
-
-/// Returns the error for a reply that is not the one that was asked for.
-fn unexpected(reply: &Option<Message>) -> ProtocolError {
-    let problem = match reply {
-        None => "got no message".to_string(),
-        Some(Message::LeagueError(error)) => error.explain(),
-        Some(Message::GameError(error)) => error.explain(),
-        Some(Message::GameJoinAck(_)) => "the invitation was not accepted".to_string(),
-        Some(other) => format!("got {}", other.name()),
-    };
-    ProtocolError::field(ErrorCode::MissingField, "message_type", problem)
 }
 
 /// Makes the token of a player for a match. This generator is fast and not meant for secrets:

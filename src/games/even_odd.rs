@@ -2,20 +2,30 @@
 //! wins if it chose the number's parity and its opponent did not; otherwise the match is a draw.
 //! Read next: `referee/match_play.rs`, which plays it.
 
-use super::{Game, Move, Win, alternating};
+use super::{Game, Move, MoveMessages, Win, alternating};
 use crate::protocol::{GameResult, Parity};
+use std::ops::RangeInclusive;
+
+/// The numbers from which one is drawn.
+const NUMBERS: RangeInclusive<u32> = 1..=10;
 
 /// The game.
 pub static GAME: Game = Game {
     game_type: "even_odd",
+    display_name: "Even/Odd",
     simultaneous: true,
     max_turns: 1,
-    number_range: Some(1..=10),
+    number_range: Some(NUMBERS),
     legal_moves,
     winner,
-    position: |_| "A number from 1 to 10 will be drawn: even or odd?".into(),
-    has_parity_messages: true,
+    position,
+    messages: MoveMessages::Parity,
 };
+
+fn position(_: &[Move]) -> String {
+    let (first, last) = (NUMBERS.start(), NUMBERS.end());
+    format!("A number from {first} to {last} will be drawn: even or odd?")
+}
 
 fn legal_moves(moves: &[Move]) -> Vec<&'static str> {
     if moves.len() == 2 {

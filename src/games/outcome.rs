@@ -1,8 +1,7 @@
 //! How a match ended, and what that is worth in points. GAME_OVER carries a `GameResult`, and
 //! MATCH_RESULT_REPORT is made from it, so they always agree.
 
-use super::{Move, parity};
-use crate::json::decode;
+use super::{Game, Move, MoveMessages, parity};
 use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,57 +28,66 @@ pub enum TieBreak {
     Draws,
 }
 
-/// Returns the result of a match in which one player or both failed. `failures` says how, by seat.
-pub fn forfeit(
-    players: &[String; 2],
-    moves: &[Move],
-    failures: &[Option<String>; 2],
-) -> GameResult {
-    let [a, b] = players;
-    let mut result = result_without_winner(players, moves);
-    result.reason = Some(match failures {
-        [Some(how), None] => {
-            result.winner_player_id = Some(b.clone());
-            format!("{a} {how} - {b} wins by default")
-        }
-        [None, Some(how)] => {
-            result.winner_player_id = Some(a.clone());
-            format!("{b} {how} - {a} wins by default")
-        }
-        [how_a, how_b] => {
-            let [how_a, how_b] = [how_a, how_b].map(|how| how.as_deref().unwrap_or_default());
-            format!("{a} {how_a}; {b} {how_b} - nobody wins")
-        }
-    });
-    result
-}
+impl Game {
+    /// Returns the result of a match in which one player or both failed. `failures` says how, by
+    /// seat.
+    pub fn forfeit(
+        &self,
+        players: &[String; 2],
+        moves: &[Move],
+        failures: &[Option<String>; 2],
+    ) -> GameResult {
+        let [a, b] = players;
+        let mut result = self.result_without_winner(players, moves);
+        result.reason = Some(match failures {
+            [Some(how), None] => {
+                result.winner_player_id = Some(b.clone());
+                format!("{a} {how} - {b} wins by default")
+            }
+            [None, Some(how)] => {
+                result.winner_player_id = Some(a.clone());
+                format!("{b} {how} - {a} wins by default")
+            }
+            [how_a, how_b] => {
+                let [how_a, how_b] = [how_a, how_b].map(|how| how.as_deref().unwrap_or_default());
+                format!("{a} {how_a}; {b} {how_b} - nobody wins")
+            }
+        });
+        result
+    }
 
-/// Returns a technical loss of both players after these moves. Even/Odd has its moves in `choices`,
-/// every other game in `moves`.
-pub fn result_without_winner(players: &[String; 2], moves: &[Move]) -> GameResult {
-    let mut choices: BTreeMap<String, Option<Parity>> = BTreeMap::new();
-    for player in players {
-        choices.insert(player.clone(), None);
-    }
-    let mut others = Vec::new();
-    for played in moves {
-        let player_id = players[played.seat].clone();
-        match decode::<Parity>(&played.text.clone().into()) {
-            Ok(choice) => drop(choices.insert(player_id, Some(choice))),
-            Err(_) => others.push(MoveMade {
-                player_id,
-                r#move: played.text.clone(),
-            }),
+    /// Returns a technical loss of both players after these moves.
+    pub fn result_without_winner(&self, players: &[String; 2], moves: &[Move]) -> GameResult {
+        let mut choices = BTreeMap::new();
+        for player in players {
+            choices.insert(player.clone(), None);
         }
-    }
-    GameResult {
-        status: ResultStatus::TechnicalLoss,
-        winner_player_id: None,
-        drawn_number: None,
-        number_parity: None,
-        choices,
-        reason: None,
-        moves: Some(others).filter(|others| !others.is_empty()),
+
+        let mut others = Vec::new();
+        for played in moves {
+            let player_id = players[played.seat].clone();
+            match self.messages {
+                MoveMessages::Parity => {
+                    let mut all = [Parity::Even, Parity::Odd].into_iter();
+                    let choice = all.find(|choice| choice.as_str() == played.text);
+                    choices.insert(player_id, choice);
+                }
+                MoveMessages::Move => others.push(MoveMade {
+                    player_id,
+                    r#move: played.text.clone(),
+                }),
+            }
+        }
+
+        GameResult {
+            status: ResultStatus::TechnicalLoss,
+            winner_player_id: None,
+            drawn_number: None,
+            number_parity: None,
+            choices,
+            reason: None,
+            moves: Some(others).filter(|others| !others.is_empty()),
+        }
     }
 }
 

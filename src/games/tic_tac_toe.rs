@@ -1,9 +1,9 @@
-//! Tic-tac-toe: the players take turns to mark a free square of nine, player A with X, player B with
-//! O. The first with three in a row wins; a full board without such a row is a draw.
+//! Tic-tac-toe: the players take turns to mark a free square of nine, player A with X, player B
+//! with O. The first with three in a row wins; a full board without such a row is a draw.
 //!
 //! The squares are numbered from the top left: 1 to 3, 4 to 6, 7 to 9.
 
-use super::{Game, Move, Win};
+use super::{Game, Move, MoveMessages, Win};
 
 /// The squares.
 pub const SQUARES: [&str; 9] = ["1", "2", "3", "4", "5", "6", "7", "8", "9"];
@@ -15,13 +15,14 @@ pub const LINES: [&str; 8] = [
 /// The game.
 pub static GAME: Game = Game {
     game_type: "tic_tac_toe",
+    display_name: "Tic-tac-toe",
     simultaneous: false,
     max_turns: 9,
     number_range: None,
     legal_moves,
     winner,
     position,
-    has_parity_messages: false,
+    messages: MoveMessages::Move,
 };
 
 /// Returns the seat that has marked a square.

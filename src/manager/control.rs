@@ -7,16 +7,16 @@
 use super::Manager;
 use super::league::{Event, League};
 use crate::net::agent::{HandlerError, Request};
-use crate::protocol::{ControlAction, ErrorCode, LeagueControl, Message, ProtocolError};
+use crate::protocol::{ControlAction, ErrorCode, LeagueControl, LeagueStatus, ProtocolError};
 use crate::values::{Timestamp, constant_time_eq};
 
 impl Manager {
     /// Starts the league with the agents that have registered.
-    pub fn start_league(&self, request: &Request) -> Result<Message, HandlerError> {
+    pub fn start_league(&self, request: &Request) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
         self.store
             .commit_event(|league| self.decide_start(league, 0, 0))?;
-        Ok(self.status().into())
+        Ok(self.status())
     }
 
     /// Does what the operator orders.
@@ -24,7 +24,7 @@ impl Manager {
         &self,
         request: &Request,
         order: &LeagueControl,
-    ) -> Result<Message, HandlerError> {
+    ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
         self.store.commit(|league| {
             let event = league.control(order, Timestamp::now())?;
@@ -41,7 +41,7 @@ impl Manager {
             }
             _ => {}
         }
-        Ok(self.status().into())
+        Ok(self.status())
     }
 
     /// Returns true if a request comes from this machine, or carries the operator's token.

@@ -1,4 +1,4 @@
-//! What the manager answers: one exhaustive `match` over the messages, below it what each arm does;
+//! What the manager answers: one exhaustive `match` over the requests, below it what each arm does;
 //! and the tools that are no messages.
 //!
 //! A handler has the league decide and the journal store the event (`Store::commit`), and answers.
@@ -12,8 +12,8 @@ use crate::net::http::Response;
 use crate::net::sync::secret;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, MatchResultAck, MatchResultReport,
-    Message, ProtocolError,
+    AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, ManagerRequest, MatchResultAck,
+    MatchResultReport, ProtocolError, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
@@ -32,46 +32,30 @@ const INSTRUCTIONS: &str = "The manager of a round-robin league. get_standings s
     tool error that says what was wrong.";
 
 impl Agent for Manager {
-    fn kind(&self) -> AgentKind {
-        AgentKind::Manager
-    }
+    type Requests = ManagerRequest;
 
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError> {
+    const KIND: AgentKind = AgentKind::Manager;
+
+    fn handle(
+        &self,
+        request: &Request,
+        message: ManagerRequest,
+    ) -> Result<Option<Reply>, HandlerError> {
         let reply = match message {
-            Message::RefereeRegisterRequest(body) => {
+            ManagerRequest::RefereeRegisterRequest(body) => {
                 self.register(AgentKind::Referee, &body.referee_meta, request)?
             }
-            Message::LeagueRegisterRequest(body) => {
+            ManagerRequest::LeagueRegisterRequest(body) => {
                 self.register(AgentKind::Player, &body.player_meta, request)?
             }
-            Message::MatchResultReport(report) => self.report(request, &report)?,
-            Message::LeagueQuery(query) => {
+            ManagerRequest::MatchResultReport(report) => self.report(request, &report)?.into(),
+            ManagerRequest::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
                 let answer = self.store.read(|league| league.answer(&query, &sender));
                 answer?.into()
             }
-            Message::StartLeague(_) => self.start_league(request)?,
-            Message::LeagueControl(order) => self.control(request, &order)?,
-
-            // The manager sends these, or others do. They are refused before they come here.
-            Message::RefereeRegisterResponse(_)
-            | Message::LeagueRegisterResponse(_)
-            | Message::LeagueStatus(_)
-            | Message::RoundAnnouncement(_)
-            | Message::GameInvitation(_)
-            | Message::GameJoinAck(_)
-            | Message::ChooseParityCall(_)
-            | Message::ChooseParityResponse(_)
-            | Message::ChooseMoveCall(_)
-            | Message::ChooseMoveResponse(_)
-            | Message::GameOver(_)
-            | Message::GameError(_)
-            | Message::MatchResultAck(_)
-            | Message::LeagueStandingsUpdate(_)
-            | Message::RoundCompleted(_)
-            | Message::LeagueCompleted(_)
-            | Message::LeagueQueryResponse(_)
-            | Message::LeagueError(_) => return Ok(None),
+            ManagerRequest::StartLeague(_) => self.start_league(request)?.into(),
+            ManagerRequest::LeagueControl(order) => self.control(request, &order)?.into(),
         };
         Ok(Some(reply))
     }
@@ -162,7 +146,7 @@ impl Manager {
         kind: AgentKind,
         meta: &AgentMeta,
         request: &Request,
-    ) -> Result<Message, HandlerError> {
+    ) -> Result<Reply, HandlerError> {
         let referees = self
             .store
             .read(|league| self.notifier.available_referees(league));
@@ -233,7 +217,7 @@ impl Manager {
         &self,
         request: &Request,
         report: &MatchResultReport,
-    ) -> Result<Message, HandlerError> {
+    ) -> Result<MatchResultAck, HandlerError> {
         let sender = self.authenticate(request)?;
 
         let recorded = self.store.commit(|league| {
@@ -245,7 +229,7 @@ impl Manager {
 
         let match_id = report.match_id.clone();
         let status = "recorded".into();
-        Ok(MatchResultAck { match_id, status }.into())
+        Ok(MatchResultAck { match_id, status })
     }
 
     /// Returns the member that sent a request.

@@ -14,7 +14,7 @@ use crate::games::result_status;
 use crate::net::call_error::CallError;
 use crate::protocol::{
     AgentKind, Champion, FinalStanding, LeagueCompleted, LeagueStandingsUpdate, MatchEntry,
-    Message, ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
+    PlayerRequest, ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
 };
 
 /// What may be told to an agent now, or what it has been told.
@@ -101,7 +101,10 @@ impl Notification {
     pub fn is_received(self, error: Option<&CallError>, attempts: u32, max_attempts: u32) -> bool {
         let is_last = attempts >= max_attempts;
         match error {
-            None | Some(CallError::JsonRpc(..) | CallError::InvalidReply(..)) => true,
+            None => true,
+            Some(CallError::JsonRpc(..) | CallError::Refused(..) | CallError::InvalidReply(..)) => {
+                true
+            }
             Some(CallError::HttpStatus(..)) => is_last,
             // The agent may fail at this one message: it gets the next one. But none follows the end.
             Some(CallError::Timeout(_) | CallError::HungUp(_) | CallError::Truncated(_)) => {
@@ -132,7 +135,7 @@ impl League {
     }
 
     /// Returns a notification as all agents get it, or all players; none if there is nothing to tell.
-    pub fn message(&self, notification: Notification) -> Option<Message> {
+    pub fn message(&self, notification: Notification) -> Option<PlayerRequest> {
         Some(match notification {
             Notification::Table => self.standings_update().into(),
             Notification::RoundEnd(round) => self.round_completed(round).into(),

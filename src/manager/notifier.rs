@@ -17,7 +17,7 @@ use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
-use crate::protocol::{AgentKind, Message};
+use crate::protocol::{AgentKind, PlayerRequest};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -93,7 +93,7 @@ impl Notifier {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
             if is_end {
-                recipient.attempts = 0; // the end gets all attempts of the retry policy
+                recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
                 recipient.thread = self.start_delivery_thread(&member.id);
@@ -145,7 +145,7 @@ impl Notifier {
     }
 
     /// Writes the text of a notification.
-    fn write(&self, message: &Message, recipients: usize) -> Arc<Broadcast> {
+    fn write(&self, message: &PlayerRequest, recipients: usize) -> Arc<Broadcast> {
         Arc::new(self.client.prepare_broadcast(message, recipients))
     }
 

@@ -5,6 +5,7 @@ use super::agent_status::{AgentStatus, RefereeState};
 use super::notifications::{Notification, Progress, Published};
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
+use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
 use crate::protocol::AgentKind;
 use serde_json::Value;
@@ -38,7 +39,7 @@ pub struct Recipient {
     needs_reset: bool,
     reset_at: Option<Instant>,
     /// The number of calls that failed one after the other.
-    pub attempts: u32,
+    pub attempts: Attempts,
     /// True if no program took the connection at the last call.
     is_refused: bool,
     /// The time of the next ping or, after a failed call, of the next attempt; now if `None`.
@@ -80,7 +81,7 @@ impl Recipient {
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
-            attempts: 0,
+            attempts: Attempts::new(policy),
             is_refused: false,
             call_at: None,
         }
@@ -98,7 +99,7 @@ impl Recipient {
 
     /// Returns true if no program answers at its port, in all attempts of the retry policy.
     pub fn is_gone(&self) -> bool {
-        self.is_refused && self.attempts >= self.policy.max_retries
+        self.is_refused && self.attempts.delay().is_none()
     }
 
     /// Lets the agent be called now, and get everything again that still matters.
@@ -121,7 +122,7 @@ impl Recipient {
             self.needs_reset = false;
             self.reset_at = Some(now);
             self.progress = newest.before_last_round();
-            self.attempts = 0;
+            self.attempts.failed = 0;
             self.call_at = None;
         }
 
@@ -134,7 +135,7 @@ impl Recipient {
                 false => Task::Wait(wait),
             };
         };
-        if self.attempts > 0 && !wait.is_zero() {
+        if self.attempts.failed > 0 && !wait.is_zero() {
             return Task::Wait(wait);
         }
 
@@ -159,8 +160,8 @@ impl Recipient {
     ) -> bool {
         let error = result.as_ref().err();
         self.is_refused = matches!(error, Some(CallError::Unreachable(_)));
-        self.attempts = match error {
-            Some(error) if error.is_retryable() => self.attempts + 1,
+        self.attempts.failed = match error {
+            Some(error) if error.is_retryable() => self.attempts.failed + 1,
             _ => 0,
         };
 
@@ -195,7 +196,7 @@ impl Recipient {
         else {
             return false;
         };
-        if notification.is_received(error, self.attempts, self.policy.max_retries) {
+        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))
@@ -203,15 +204,17 @@ impl Recipient {
 
     /// Returns true after a failed call that was not the last attempt of the retry policy.
     fn has_attempts_left(&self) -> bool {
-        (1..self.policy.max_retries).contains(&self.attempts)
+        self.attempts.failed > 0 && self.attempts.delay().is_some()
     }
 
     /// Returns the time until the next call, if the agent lacks nothing or the last call failed.
     fn interval(&self, published: Published) -> Duration {
         let is_playing = self.kind == AgentKind::Referee && published.players.announcement > 0;
-        if self.has_attempts_left() {
-            self.policy.delay(self.attempts)
-        } else if self.attempts > 0 || self.status.last_error.is_some() || is_playing {
+        if let Some(delay) = self.attempts.delay()
+            && self.attempts.failed > 0
+        {
+            delay
+        } else if self.attempts.failed > 0 || self.status.last_error.is_some() || is_playing {
             self.policy.base_delay_sec.0
         } else {
             PING_INTERVAL

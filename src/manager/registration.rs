@@ -10,8 +10,8 @@ use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
 use crate::program::session::REMOVED;
 use crate::protocol::{
-    AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, Message, ProtocolError,
-    RefereeRegisterResponse, RegistrationStatus,
+    AgentKind, AgentMeta, Envelope, ErrorCode, LeagueRegisterResponse, ProtocolError,
+    RefereeRegisterResponse, RegistrationStatus, Reply,
 };
 use crate::values::{
     Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, peer_text, token,
@@ -489,7 +489,7 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
 }
 
 /// Makes the reply to a registration. Those to a referee and to a player differ in one name.
-pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Message {
+pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,
@@ -503,7 +503,7 @@ pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &
         Err(rejection) => LeagueRegisterResponse {
             status: RegistrationStatus::Rejected,
             player_id: None,
-            error_code: rejection.code().map(|code| code.to_string()),
+            error_code: rejection.code(),
             reason: Some(rejection.reason),
             auth_token: None,
             league_id: None,

@@ -139,7 +139,7 @@ fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<Ga
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
         reason: Some("a player failed".into()),
-        ..games::result_without_winner(players, &moves)
+        ..game.result_without_winner(players, &moves)
     })
 }
 

@@ -82,6 +82,7 @@ impl League {
     /// Returns the result of the next match of a round in which a removed player plays. The match
     /// is not played: the other player wins, or neither if both were removed.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
+        let game = games::find(&self.config.league.game_type)?;
         for the_match in self.open_matches(round) {
             let failures = the_match.players.each_ref().map(|player| {
                 let is_removed = self.removed.contains(player);
@@ -91,7 +92,7 @@ impl League {
                 continue;
             }
 
-            let outcome = games::forfeit(&the_match.players, &[], &failures);
+            let outcome = game.forfeit(&the_match.players, &[], &failures);
             return Some(Event::Recorded(Recorded {
                 match_id: the_match.id.clone(),
                 referee_id: AgentKind::Manager.to_string(),

@@ -1,12 +1,12 @@
 //! What an agent is to the network: it answers messages and offers tools. The three programs
 //! implement [`Agent`]; `rpc.rs` calls it, for direct requests and for tool calls alike.
 //!
-//! A tool that is no league message is a [`Tool`] in the agent's [`Toolbox`], made from the types of
-//! its arguments and of its answer.
+//! A tool that is no league message is a [`Tool`] in the agent's [`Toolbox`], made from the types
+//! of its arguments and of its answer.
 
 use super::http::{OK, Response};
 use crate::json::{decode, schema_of};
-use crate::protocol::{AgentKind, Envelope, Message, ProtocolError};
+use crate::protocol::{AgentKind, Envelope, Message, ProtocolError, Reply};
 use crate::values::truncate;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -24,12 +24,19 @@ pub struct Request {
 
 /// Answers messages and tool calls.
 pub trait Agent: Send + Sync + 'static {
-    /// Returns the kind of agent, which decides the messages it accepts.
-    fn kind(&self) -> AgentKind;
+    /// The messages that this kind of agent answers.
+    type Requests: Message;
+
+    /// The kind of agent.
+    const KIND: AgentKind;
 
     /// Answers a message with a message, or with `None` for "ok". This is one `match` with an arm
-    /// for every message; those that are not for this kind of agent are refused before.
-    fn handle(&self, request: &Request, message: Message) -> Result<Option<Message>, HandlerError>;
+    /// for every message of `Requests`.
+    fn handle(
+        &self,
+        request: &Request,
+        message: Self::Requests,
+    ) -> Result<Option<Reply>, HandlerError>;
 
     /// Returns the tools that are no messages, and what a tool client is told of the agent.
     fn toolbox(&self) -> Toolbox<'_>;
@@ -50,12 +57,12 @@ pub trait Agent: Send + Sync + 'static {
         None
     }
 
-    /// Returns true if the sender of a message shows a token that the agent knows. The log takes only
-    /// a limited number of messages of others.
+    /// Returns true if the sender of a message shows a token that the agent knows. The log takes
+    /// only a limited number of messages of others.
     fn is_known(&self, envelope: &Envelope) -> bool;
 
-    /// Prepares the agent for a restart of its process. Returns false if the process must go on, since
-    /// more than its memory would be lost.
+    /// Prepares the agent for a restart of its process. Returns false if the process must go on,
+    /// since more than its memory would be lost.
     fn prepare_restart(&self) -> bool {
         true
     }
@@ -125,13 +132,6 @@ impl<'a> Tool<'a> {
 /// The arguments of a tool that takes none.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct NoArguments {}
-
-/// The answer of a tool that has done its work.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct StatusOk {
-    /// Always "ok".
-    pub status: String,
-}
 
 /// The reason why a handler does not answer a request.
 #[derive(Debug, Clone, PartialEq)]

@@ -4,10 +4,12 @@
 //! The caller decides whether a failed call is made again: for moves and invitations in
 //! `referee/match_play.rs` (read that next), for results in `src/referee.rs`, for notifications in
 //! `manager/notifications.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
-//! configuration says how often and when (`program/config.rs`).
+//! configuration says how often and when (`program/attempts.rs`).
 
-use crate::protocol::{ErrorCode, ProtocolError};
+use crate::json::deserialize;
+use crate::protocol::{ErrorCode, GameError, LeagueError, MessageSpec, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, format_seconds, redact_and_truncate, truncate};
+use serde_json::Value;
 use std::time::Duration;
 
 /// The reason why a call has no good answer.
@@ -25,6 +27,8 @@ pub enum CallError {
     HttpStatus(u16, String),
     /// The answer was a JSON-RPC error: its code and message (E003).
     JsonRpc(i64, String),
+    /// The answer was GAME_ERROR or LEAGUE_ERROR: its content, and both as text (E003).
+    Refused(Box<LeagueError>, String),
     /// The answer was wrong: the reason, and the answer as it came.
     InvalidReply(ProtocolError, String),
     /// Our own machine had no descriptor, thread or port left: never the peer's fault (E009).
@@ -37,6 +41,29 @@ impl CallError {
         CallError::InvalidReply(refusal.into(), redact_and_truncate(&received.to_string()))
     }
 
+    /// Returns the error of a reply that is not the expected message. `defaults` are the fields of
+    /// it that were filled in.
+    pub fn wrong_reply(reply: &Value, defaults: &[&str], refusal: ProtocolError) -> CallError {
+        // GAME_ERROR has the fields of LEAGUE_ERROR.
+        let name = reply["message_type"].as_str().unwrap_or_default();
+        if let GameError::NAME | LeagueError::NAME = name
+            && let Ok(error) = deserialize::<LeagueError>(reply)
+        {
+            let text = redact_and_truncate(&format!("{name} ({})", error.explain()));
+            return CallError::Refused(Box::new(error), text);
+        }
+        if refusal.is_unexpected_reply() && MessageSpec::by_type(name).is_some() {
+            return CallError::wrong(refusal, name);
+        }
+
+        // Show the reply as it came.
+        let mut received = reply.clone();
+        if let Value::Object(fields) = &mut received {
+            fields.retain(|name, _| !defaults.contains(&name.as_str()));
+        }
+        CallError::wrong(refusal, received)
+    }
+
     /// Returns the code of the protocol.
     pub fn code(&self) -> ErrorCode {
         match self {
@@ -46,8 +73,8 @@ impl CallError {
             | CallError::Truncated(_)
             | CallError::HttpStatus(..)
             | CallError::Local(_) => ErrorCode::ConnectionError,
-            CallError::JsonRpc(..) => ErrorCode::MissingField,
-            CallError::InvalidReply(refusal, _) => refusal.code,
+            CallError::JsonRpc(..) | CallError::Refused(..) => ErrorCode::MissingField,
+            CallError::InvalidReply(refusal, _) => refusal.code.clone(),
         }
     }
 
@@ -61,7 +88,10 @@ impl CallError {
 
     /// Returns true if no message came (E001 and E009), so that the same call may help.
     pub fn is_retryable(&self) -> bool {
-        !matches!(self, CallError::JsonRpc(..) | CallError::InvalidReply(..))
+        !matches!(
+            self,
+            CallError::JsonRpc(..) | CallError::Refused(..) | CallError::InvalidReply(..)
+        )
     }
 
     /// Returns true if the peer could not be reached. A timeout or a local failure does not count.
@@ -75,10 +105,13 @@ impl CallError {
         matches!(self, CallError::Local(_))
     }
 
-    /// Returns the answer if it is HTML, or has several lines as a stack trace has. It stands in the log,
-    /// and in no sentence.
+    /// Returns the answer if it is HTML, or has several lines as a stack trace has. It stands in
+    /// the log, and in no sentence.
     pub fn page(&self) -> Option<&str> {
-        let (CallError::HttpStatus(_, text) | CallError::InvalidReply(_, text)) = self else {
+        let (CallError::HttpStatus(_, text)
+        | CallError::Refused(_, text)
+        | CallError::InvalidReply(_, text)) = self
+        else {
             return None;
         };
         let text = text.trim();
@@ -113,7 +146,10 @@ impl CallError {
                 let call = with_prefix(" ", tool);
                 format!("answered{call} wrongly{attempts}: {}", refusal.detail())
             }
-            CallError::HttpStatus(..) | CallError::JsonRpc(..) | CallError::InvalidReply(..) => {
+            CallError::Local(reason) => {
+                format!("was not called, by a fault of our own machine: {reason}")
+            }
+            _ => {
                 let (answer, mut detail) = self.answer();
                 if expected.is_empty() && !detail.is_empty() {
                     detail = format!(": {detail}");
@@ -123,9 +159,6 @@ impl CallError {
                     detail.clear();
                 }
                 format!("answered {answer}{to}{attempts}{instead}{detail}")
-            }
-            CallError::Local(reason) => {
-                format!("was not called, by a fault of our own machine: {reason}")
             }
         };
         truncate(&text, 3 * MAX_QUOTED_CHARS)
@@ -140,6 +173,7 @@ impl CallError {
             CallError::HttpStatus(status, body) => format!("HTTP {status} {body:?}"),
             CallError::JsonRpc(code, message) => format!("JSON-RPC error {code} {message:?}"),
             _ if self.page().is_some() => "with a page of text that is not JSON".into(),
+            CallError::Refused(_, received) => received.clone(),
             CallError::InvalidReply(refusal, received) if !received.is_empty() => {
                 return (received.clone(), refusal.detail());
             }

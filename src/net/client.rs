@@ -1,7 +1,7 @@
 //! The HTTP client of every agent: it builds, sends and logs all messages of the program, and reads
 //! the replies. Envelopes are built in one function here, and nowhere else.
 //!
-//! `request` sends a request and reads the message that answers it. `notify` sends a notification to
+//! `call` sends a request and returns the message that answers it. `notify` sends a notification to
 //! one agent, `deliver` a copy of a notification for many. Read next: `rpc.rs`, the other
 //! direction.
 
@@ -9,10 +9,13 @@ use super::call_error::CallError;
 use super::log::{Content, Field, Level, Log, to_json};
 use super::sync::{lock, secret};
 use crate::json::FieldError;
-use crate::protocol::{self, AgentKind, Envelope, ErrorCode, Message, ProtocolError};
+use crate::protocol::{
+    self, AgentKind, Call, Envelope, ErrorCode, Message, ProtocolError, StatusOk,
+};
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
+use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -130,7 +133,7 @@ impl Client {
     }
 
     /// Returns a message with its envelope.
-    pub fn build(&self, message: &Message, context: &MessageContext) -> Value {
+    pub fn build(&self, message: &impl Message, context: &MessageContext) -> Value {
         let (sender, league_id) = lock(&self.identity).clone();
         let envelope = Envelope {
             auth_token: context.auth_token.clone(),
@@ -143,27 +146,24 @@ impl Client {
     }
 
     /// Sends a request and returns the message that answers it.
-    pub fn request(
+    pub fn call<C: Call<Reply: Message>>(
         &self,
         to: &Peer,
-        message: &Message,
+        request: &C,
         context: &MessageContext,
-    ) -> Result<Message, CallError> {
+    ) -> Result<C::Reply, CallError> {
         let started = Instant::now();
-        let packet = self.build(message, context);
-        let fields = vec![("peer", json!(to.id))];
-        self.log
-            .message("message_sent", &packet, fields, Content::Full(&packet));
-        let received = self.send(to, message.spec().method, &packet, to_json(&packet))?;
+        let packet = self.build_and_log(to, request, context);
+        let mut reply = self.send(to, request.spec().method, &packet, to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
-        let mut reply = received.clone();
         let defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
             "sender" => Some(to.sender()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
         });
-        let parsed = protocol::parse(&reply).map_err(|refusal| CallError::wrong(refusal, received));
+        let parsed = protocol::parse::<C::Reply>(&reply)
+            .map_err(|refusal| CallError::wrong_reply(&reply, &defaults, refusal));
 
         let fields = call_fields(to, started, parsed.as_ref().err());
         self.log
@@ -177,22 +177,27 @@ impl Client {
         Ok(parsed.message)
     }
 
-    /// Sends a notification to one agent, and logs it.
-    pub fn notify(
-        &self,
-        to: &Peer,
-        message: &Message,
-        context: &MessageContext,
-    ) -> Result<Value, CallError> {
+    fn build_and_log(&self, to: &Peer, message: &impl Message, context: &MessageContext) -> Value {
         let packet = self.build(message, context);
         let fields = vec![("peer", json!(to.id))];
         self.log
             .message("message_sent", &packet, fields, Content::Full(&packet));
+        packet
+    }
+
+    /// Sends a notification to one agent, and logs it.
+    pub fn notify(
+        &self,
+        to: &Peer,
+        message: &impl Call<Reply = StatusOk>,
+        context: &MessageContext,
+    ) -> Result<Value, CallError> {
+        let packet = self.build_and_log(to, message, context);
         self.send_notification(to, message.spec().method, &packet, to_json(&packet))
     }
 
     /// Writes a notification once for all its recipients, and logs it.
-    pub fn prepare_broadcast(&self, message: &Message, recipients: usize) -> Broadcast {
+    pub fn prepare_broadcast(&self, message: &impl Message, recipients: usize) -> Broadcast {
         let method = message.spec().method;
         let context = MessageContext {
             conversation_id: new_conversation(method),
@@ -263,7 +268,7 @@ impl Client {
         params: impl Display,
     ) -> Result<Value, CallError> {
         let started = Instant::now();
-        let result = self.call(to, method, params);
+        let result = self.call_method(to, method, params);
         if let Err(error) = &result {
             let fields = call_fields(to, started, Some(error));
             let text = error.explain();
@@ -276,15 +281,20 @@ impl Client {
     /// Checks that an agent answers; any JSON-RPC reply will do. The agent's own token proves who
     /// asks.
     pub fn ping(&self, to: &Peer, token: &str) -> Result<(), CallError> {
-        match self.call(to, "ping", json!({"auth_token": token})) {
+        match self.call_method(to, "ping", json!({"auth_token": token})) {
             Ok(_) | Err(CallError::JsonRpc(..)) => Ok(()),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC reply
-    /// counts with any HTTP status.
-    pub fn call(&self, to: &Peer, method: &str, params: impl Display) -> Result<Value, CallError> {
+    /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC
+    /// reply counts with any HTTP status.
+    pub fn call_method(
+        &self,
+        to: &Peer,
+        method: &str,
+        params: impl Display,
+    ) -> Result<Value, CallError> {
         let id = self.next_id.fetch_add(1, Ordering::Relaxed);
         let call =
             format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#);
@@ -393,12 +403,13 @@ fn result_of(mut reply: Value) -> Result<Value, CallError> {
 
 /// Returns the fields of a log line about a call.
 fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Field> {
+    let error_code = match error {
+        Some(CallError::Refused(error, _)) => Some(error.error_code.clone()),
+        _ => error.map(CallError::code),
+    };
     vec![
         ("peer", json!(to.id)),
-        (
-            "error_code",
-            json!(error.map(|error| error.code().as_str())),
-        ),
+        ("error_code", json!(error_code)),
         ("field", json!(error.and_then(CallError::field))),
         ("body", json!(error.and_then(CallError::page))),
         ("elapsed_ms", json!(started.elapsed().as_millis() as u64)),
@@ -428,11 +439,16 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         other => other.to_string(),
     };
 
-    // Other errors may hide that no descriptor or port is left: try to take one.
-    match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
-        Ok(_) => CallError::Unreachable(reason),
-        Err(error) => CallError::Local(error.to_string()),
+    match local_fault() {
+        None => CallError::Unreachable(reason),
+        Some(error) => CallError::Local(error.to_string()),
     }
+}
+
+/// Returns the error if our own machine has no descriptor or port left, which the errors of a call
+/// may hide: it tries to take one.
+fn local_fault() -> Option<io::Error> {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
 }
 
 fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {

@@ -139,22 +139,21 @@ impl Log {
         self.write(level, event_type, &[], Content::Text(text.as_ref()));
     }
 
+    fn component(&self) -> String {
+        lock(&self.target).component.clone()
+    }
+
+    /// Writes a line. The lock is not held while the line is made.
     fn write(&self, level: Level, event_type: &str, fields: &[Field], content: Content) {
-        let mut target = lock(&self.target);
-        let line = line(&target.component, level, event_type, fields, content);
-        target.write(&line);
+        let component = self.component();
+        let line = line(&component, level, event_type, fields, content);
+        lock(&self.target).write(&line);
     }
 
     /// Writes a line into the log of all programs: start, end, faults of the machine.
     pub fn system_event(&self, level: Level, event_type: &str, text: impl AsRef<str>) {
         let content = Content::Text(text.as_ref());
-        let line = line(
-            &lock(&self.target).component,
-            level,
-            event_type,
-            &[],
-            content,
-        );
+        let line = line(&self.component(), level, event_type, &[], content);
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
             let _ = file.write_all(&line);
         }
@@ -169,7 +168,7 @@ impl Log {
 
     /// Writes warnings about a message: fields that were filled in, optional fields that were
     /// ignored, and a clock that is wrong.
-    pub fn warnings(&self, from: &str, defaults: &[&str], parsed: &IncomingMessage) {
+    pub fn warnings<M>(&self, from: &str, defaults: &[&str], parsed: &IncomingMessage<M>) {
         if !defaults.is_empty() {
             let text = format!(
                 "{from} left out {}: what is known was taken",
@@ -281,8 +280,8 @@ fn write_start(line: &mut Vec<u8>, message: &Redacted) {
     }
 }
 
-/// A value with its key, which is written with all tokens masked: what is named as a token or a key,
-/// and what looks like one of our tokens.
+/// A value with its key, which is written with all tokens masked: what is named as a token or a
+/// key, and what looks like one of our tokens.
 struct Redacted<'a> {
     key: &'a str,
     value: &'a Value,

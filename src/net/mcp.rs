@@ -39,34 +39,45 @@ pub struct ToolCall {
     pub arguments: Option<JsonObject>,
 }
 
-/// Returns true if a request is of this protocol; else it is a league request.
-pub fn is_mcp(method: &str, params: &Value, http: &HttpRequest) -> bool {
-    match method {
-        "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
-        _ => is_stateless(params, http) || method.starts_with("notifications/"),
+/// A request that may be one of this protocol.
+pub struct McpRequest<'a> {
+    /// The JSON-RPC method.
+    pub method: &'a str,
+    /// Its parameters, an object.
+    pub params: &'a Value,
+    /// The HTTP request, for its headers.
+    pub http: &'a HttpRequest<'a>,
+}
+
+impl McpRequest<'_> {
+    /// Returns true if the request is of this protocol; else it is a league request.
+    pub fn is_mcp(&self) -> bool {
+        match self.method {
+            "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
+            method => self.is_stateless() || method.starts_with("notifications/"),
+        }
+    }
+
+    /// Returns true if the request is of the era without a handshake.
+    fn is_stateless(&self) -> bool {
+        self.params["_meta"][VERSION_KEY] == STATELESS
+            || self.http.header("Mcp-Protocol-Version") == Some(STATELESS)
     }
 }
 
-/// Returns true if a request is of the era without a handshake.
-fn is_stateless(params: &Value, http: &HttpRequest) -> bool {
-    params["_meta"][VERSION_KEY] == STATELESS
-        || http.header("Mcp-Protocol-Version") == Some(STATELESS)
-}
-
-/// Answers a request as the server of this name; `call_tool` runs a tool.
-pub fn answer(
-    method: &str,
-    params: &Value,
-    http: &HttpRequest,
-    agent: &dyn Agent,
+/// Answers a request. `call_tool` runs a tool of the agent.
+pub fn answer<A: Agent>(
+    request: &McpRequest,
+    agent: &A,
     name: &str,
     call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
 ) -> Result<Value, HandlerError> {
-    let is_stateless = is_stateless(params, http);
+    let McpRequest { method, params, .. } = *request;
+    let is_stateless = request.is_stateless();
     let checked = if is_stateless {
-        check_stateless(method, params, http)
+        check_stateless(request)
     } else {
-        check_version(params, http)
+        check_version(request)
     };
     checked.map_err(|error| with_status(error, "400 Bad Request"))?;
 
@@ -89,7 +100,7 @@ pub fn answer(
         "ping" if !is_stateless => json!({}),
         name if name.starts_with("notifications/") => json!({}),
         name => {
-            let error = HandlerError::not_found(agent.kind(), name).into_json_rpc();
+            let error = HandlerError::not_found(A::KIND, name).into_json_rpc();
             return Err(with_status(error, "404 Not Found"));
         }
     };
@@ -113,9 +124,9 @@ fn with_status(error: JsonRpcError, status: &'static str) -> HandlerError {
 }
 
 /// Checks that the version of a request, if it has one, is known.
-fn check_version(params: &Value, http: &HttpRequest) -> Result<(), JsonRpcError> {
-    let version = params["_meta"][VERSION_KEY].as_str();
-    match version.or(http.header("Mcp-Protocol-Version")) {
+fn check_version(request: &McpRequest) -> Result<(), JsonRpcError> {
+    let version = request.params["_meta"][VERSION_KEY].as_str();
+    match version.or(request.http.header("Mcp-Protocol-Version")) {
         Some(unknown) if !VERSIONS.contains(&unknown) => {
             let message = format!("Unsupported protocol version: {}", truncate(unknown, 60));
             Err(JsonRpcError {
@@ -128,7 +139,12 @@ fn check_version(params: &Value, http: &HttpRequest) -> Result<(), JsonRpcError>
 }
 
 /// Checks that a stateless request says who calls, and that its headers equal its body.
-fn check_stateless(method: &str, params: &Value, http: &HttpRequest) -> Result<(), JsonRpcError> {
+fn check_stateless(request: &McpRequest) -> Result<(), JsonRpcError> {
+    let McpRequest {
+        method,
+        params,
+        http,
+    } = *request;
     for key in [VERSION_KEY, CAPABILITIES_KEY] {
         if params["_meta"][key].is_null() {
             return Err(JsonRpcError::new(
@@ -191,14 +207,14 @@ fn forbid_caching(mut result: Value) -> Value {
 }
 
 /// Calls a tool. A refusal is a result with `isError` and the reason in words.
-fn tool_result(
+fn tool_result<A: Agent>(
     params: &Value,
-    agent: &dyn Agent,
+    agent: &A,
     call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
 ) -> Result<Value, HandlerError> {
     let ToolCall { name, arguments } = decode::<ToolCall>(params)
         .map_err(|error| HandlerError::json_rpc(-32602, format!("Invalid params: {error}")))?;
-    let is_message = MessageSpec::accepted_by(agent.kind()).any(|entry| entry.method == name);
+    let is_message = MessageSpec::accepted_by(A::KIND).any(|entry| entry.method == name);
     if !is_message && agent.toolbox().find(&name).is_none() {
         let message = format!("Unknown tool: {}", truncate(&name, 60));
         return Err(HandlerError::json_rpc(-32602, message));
@@ -236,11 +252,11 @@ fn refusal_reason(result: &Value) -> Option<String> {
 }
 
 /// Returns the tools of an agent: its messages, and the tools of its toolbox.
-fn list_tools(agent: &dyn Agent) -> Vec<Value> {
+fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
     let toolbox = agent.toolbox();
     let mut list = Vec::new();
     if toolbox.lists_messages {
-        for entry in MessageSpec::accepted_by(agent.kind()) {
+        for entry in MessageSpec::accepted_by(A::KIND) {
             let mut schema = entry.schema.clone();
             if let Some(required) = schema["required"].as_array_mut() {
                 required.retain(|name| !DEFAULTED_FIELDS.iter().any(|supplied| name == supplied));

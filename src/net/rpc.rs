@@ -1,5 +1,5 @@
-//! JSON-RPC 2.0, the server side: from an HTTP request to the agent that answers it, and back. Direct
-//! calls and tool calls take the same way, and one function writes every reply.
+//! JSON-RPC 2.0, the server side: from an HTTP request to the agent that answers it, and back.
+//! Direct calls and tool calls take the same way, and one function writes every reply.
 //!
 //! Fields that a registration or a tool call leaves out are filled in where they are known (see
 //! "Envelope" in `protocol.md`). A request is read once and logged in one line, its reply in
@@ -9,11 +9,11 @@ use super::agent::{Agent, HandlerError, Request, Tool};
 use super::client::{Client, MessageContext, new_conversation, ok};
 use super::http::{HttpRequest, OK, Response};
 use super::log::{Content, Level, text_field, to_json};
-use super::mcp;
+use super::mcp::{self, McpRequest};
 use crate::json::{FieldError, decode};
 use crate::protocol::{
-    self, AgentKind, ErrorCode, GameError, IncomingMessage, LeagueRegisterRequest, Message,
-    MessageSpec, ProtocolError, RefereeRegisterRequest,
+    self, AgentKind, Envelope, ErrorCode, GameError, LeagueRegisterRequest, MatchResultReport,
+    MessageSpec, ProtocolError, RefereeRegisterRequest, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
 use serde_json::{Value, json};
@@ -24,10 +24,22 @@ use std::sync::Arc;
 const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are not supported) with \
     \"jsonrpc\": \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
 
+/// The body of a POST to `/mcp`.
+enum Incoming {
+    /// A league message without a JSON-RPC object around it. It is answered without one, too.
+    Bare(Value),
+    /// A request, or a notification if it has no id.
+    Call {
+        id: Option<Value>,
+        method: String,
+        params: Value,
+    },
+}
+
 /// An agent as the HTTP server sees it.
-pub struct RpcServer {
+pub struct RpcServer<A> {
     /// Answers the messages.
-    pub agent: Arc<dyn Agent>,
+    pub agent: Arc<A>,
     /// Signs and logs.
     pub client: Arc<Client>,
     /// The origins of the pages of this agent.
@@ -36,7 +48,7 @@ pub struct RpcServer {
     pub print_error: fn(&str),
 }
 
-impl RpcServer {
+impl<A: Agent> RpcServer<A> {
     /// Answers a request: JSON-RPC at `/mcp`, pages elsewhere.
     pub fn handle(&self, http: &HttpRequest) -> Response {
         let method = &*http.method;
@@ -111,47 +123,26 @@ impl RpcServer {
         if !self.has_own_origin(http) {
             return Response::new("403 Forbidden", "");
         }
-        let mut request: Value = match serde_json::from_slice(&http.body) {
-            Ok(request) => request,
-            Err(error) => {
-                let error = HandlerError::json_rpc(-32700, format!("Parse error: {error}"));
-                return error_response(Value::Null, error);
+
+        match parse_body(&http.body) {
+            Err(response) => response,
+            Ok(Incoming::Bare(message)) => {
+                match self.call("", message, self.peer(http), Vec::new()) {
+                    Ok(result) => Response::new(OK, result.to_string()),
+                    Err(error) => error_response(Value::Null, error),
+                }
             }
-        };
-
-        // A bare league message is answered bare; a response to nothing that we have asked, not.
-        let has = |key: &str| request.get(key).is_some();
-        if has("message_type") && !has("jsonrpc") && !has("method") {
-            return match self.call("", request, self.peer(http), false) {
-                Ok(result) => Response::new(OK, result.to_string()),
-                Err(error) => error_response(Value::Null, error),
-            };
-        }
-        if !has("method") && (has("result") || has("error")) {
-            return Response::new("202 Accepted", "");
-        }
-
-        let is_notification = !has("id");
-        let id = request["id"].clone();
-        let is_valid_id = id.is_null() || id.is_number() || id.is_string();
-        let method = request["method"].as_str().unwrap_or_default().to_string();
-        if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
-            let id = if is_valid_id { id } else { Value::Null };
-            return error_response(id, HandlerError::json_rpc(-32600, INVALID_REQUEST));
-        }
-
-        let params = request.get_mut("params").map_or(json!({}), Value::take);
-        let result = self.dispatch(&method, params, http);
-        if is_notification {
-            return Response::new("202 Accepted", "");
-        }
-        match result {
-            Ok(result) => {
-                let result = to_json(&result);
-                let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
-                Response::new(OK, reply)
+            Ok(Incoming::Call { id, method, params }) => {
+                match (id, self.dispatch(&method, params, http)) {
+                    (None, _) => Response::new("202 Accepted", ""),
+                    (Some(id), Ok(result)) => {
+                        let result = to_json(&result);
+                        let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
+                        Response::new(OK, reply)
+                    }
+                    (Some(id), Err(error)) => error_response(id, error),
+                }
             }
-            Err(error) => error_response(id, error),
         }
     }
 
@@ -166,25 +157,48 @@ impl RpcServer {
             let fault = FieldError::new(&params, "an object").in_field("params");
             return Err(HandlerError::json_rpc(-32602, fault.to_string()));
         }
+
         let peer = self.peer(http);
-        if mcp::is_mcp(method, &params, http) {
-            let call_tool = |name: &str, arguments| self.call(name, arguments, peer, true);
-            let name = self.client.sender();
-            return mcp::answer(method, &params, http, &*self.agent, &name, call_tool);
+        let request = McpRequest {
+            method,
+            params: &params,
+            http,
+        };
+        if request.is_mcp() {
+            let call_tool = |name: &str, arguments| self.call_as_tool(name, arguments, peer);
+            return mcp::answer(&request, &*self.agent, &self.client.sender(), call_tool);
         }
-        self.call(method, params, peer, false)
+        self.call(method, params, peer, Vec::new())
+    }
+
+    /// Runs a tool. A tool that is a message needs no envelope.
+    fn call_as_tool(
+        &self,
+        name: &str,
+        mut arguments: Value,
+        peer: IpAddr,
+    ) -> Result<Value, HandlerError> {
+        let mut defaults = Vec::new();
+        if let Some(MessageSpec { message_type, .. }) = MessageSpec::by_method(name) {
+            defaults = protocol::fill_defaults(&mut arguments, |packet, field| match field {
+                "message_type" => Some(message_type.to_string()),
+                "league_id" => self.client.league_id(),
+                _ => self.default_value(message_type, packet, field),
+            });
+        }
+        self.call(name, arguments, peer, defaults)
     }
 
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
-    /// its tool, the message type itself, or unknown.
+    /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
+    /// in.
     fn call(
         &self,
         method: &str,
         mut params: Value,
         peer: IpAddr,
-        is_tool_call: bool,
+        mut defaults: Vec<&str>,
     ) -> Result<Value, HandlerError> {
-        let kind = self.agent.kind();
         let by_type = params["message_type"]
             .as_str()
             .and_then(MessageSpec::by_type);
@@ -194,37 +208,35 @@ impl RpcServer {
         if by_method.is_none() && !method.is_empty() {
             let toolbox = self.agent.toolbox();
             match (toolbox.find(method), by_type) {
-                (Some(tool), None) => return self.call_tool(tool, &params, peer),
-                (Some(_), Some(entry)) => return Err(wrong_method(method, entry)),
+                (Some(tool), None) => return self.run_tool(tool, &params, peer),
+                (Some(_), Some(spec)) => return Err(wrong_method(method, spec)),
                 (None, None) => {
                     self.log_not_found(method, peer);
-                    return Err(HandlerError::not_found(kind, method));
+                    return Err(HandlerError::not_found(A::KIND, method));
                 }
                 (None, Some(_)) => {}
             }
         }
-        let Some(entry) = by_type.or(by_method) else {
-            return self.call_message(&params, peer, &[]); // bare, of an unknown type: refused
+        let Some(spec) = by_type.or(by_method) else {
+            return self.answer_message(&params, peer, &[]); // bare, of an unknown type: refused
         };
-        if !entry.is_accepted_by(kind) {
-            return Err(HandlerError::not_found(kind, entry.message_type));
+        if !spec.is_accepted_by(A::KIND) {
+            return Err(HandlerError::not_found(A::KIND, spec.message_type));
         }
-        if by_method.is_some_and(|named| named.method != entry.method) {
-            return Err(wrong_method(method, entry));
+        if by_method.is_some_and(|named| named.method != spec.method) {
+            return Err(wrong_method(method, spec));
         }
 
-        // Fill in what a registration or a tool call may leave out.
-        let message_type = entry.message_type;
-        let mut defaults = Vec::new();
-        if is_tool_call || registration_sender(message_type).is_some() {
-            defaults = protocol::fill_defaults(&mut params, |packet, field| {
-                self.default_value(message_type, packet, field, is_tool_call)
-            });
+        // Fill in what a registration may leave out.
+        if registration_sender(spec.message_type).is_some() {
+            defaults.extend(protocol::fill_defaults(&mut params, |packet, field| {
+                self.default_value(spec.message_type, packet, field)
+            }));
         }
-        self.call_message(&params, peer, &defaults)
+        self.answer_message(&params, peer, &defaults)
     }
 
-    fn call_tool(
+    fn run_tool(
         &self,
         tool: &Tool,
         arguments: &Value,
@@ -245,13 +257,14 @@ impl RpcServer {
         }
     }
 
-    fn call_message(
+    /// Parses a message, has the agent handle it, and returns the reply.
+    fn answer_message(
         &self,
         params: &Value,
         peer: IpAddr,
         defaults: &[&str],
     ) -> Result<Value, HandlerError> {
-        let parsed = protocol::parse(params);
+        let parsed = protocol::parse::<A::Requests>(params);
         let sender = text_field(params, "sender").unwrap_or_else(|| peer.to_string());
 
         let is_known = match &parsed {
@@ -268,7 +281,7 @@ impl RpcServer {
         let result = catch_panic(|| {
             let parsed = parsed?;
             self.client.log.warnings(&sender, defaults, &parsed);
-            self.check_league(&parsed)?;
+            self.check_league(params, &parsed.envelope)?;
             let envelope = parsed.envelope;
             self.agent
                 .handle(&Request { envelope, peer }, parsed.message)
@@ -281,13 +294,7 @@ impl RpcServer {
     }
 
     /// Returns the value of a field that a request leaves out, if it is known.
-    fn default_value(
-        &self,
-        message_type: &str,
-        packet: &Value,
-        field: &str,
-        is_tool_call: bool,
-    ) -> Option<String> {
+    fn default_value(&self, message_type: &str, packet: &Value, field: &str) -> Option<String> {
         match field {
             "sender" => {
                 if let Some(sender) = registration_sender(message_type) {
@@ -302,24 +309,23 @@ impl RpcServer {
                 let subject = truncate(&subject.to_ascii_lowercase(), 60);
                 Some(format!("conv-supplied-{subject}"))
             }
-            "message_type" if is_tool_call => Some(message_type.into()),
-            "league_id" if is_tool_call => self.client.league_id(),
             _ => None,
         }
     }
 
     /// Refuses a message of another league.
-    fn check_league(&self, parsed: &IncomingMessage) -> Result<(), ProtocolError> {
-        let (Some(received), Some(own)) = (&parsed.envelope.league_id, self.client.league_id())
-        else {
+    fn check_league(&self, params: &Value, envelope: &Envelope) -> Result<(), ProtocolError> {
+        let (Some(received), Some(own)) = (&envelope.league_id, self.client.league_id()) else {
             return Ok(());
         };
         if *received == own {
             return Ok(());
         }
-        let code = match parsed.message {
-            Message::MatchResultReport(_) => ErrorCode::MatchMismatch,
-            _ => ErrorCode::MissingField,
+
+        let code = if params["message_type"] == MatchResultReport::NAME {
+            ErrorCode::MatchMismatch
+        } else {
+            ErrorCode::MissingField
         };
         let expected = format_args!("expected {own:?}");
         Err(ProtocolError::unexpected_value(
@@ -356,19 +362,19 @@ impl RpcServer {
 
     /// Returns a refusal as a message: GAME_ERROR if the match is readable and the agent plays or
     /// referees it, else LEAGUE_ERROR. See "Errors" in `protocol.md`.
-    fn error_message(&self, request: &Value, refusal: &ProtocolError) -> Message {
+    fn error_message(&self, request: &Value, refusal: &ProtocolError) -> Reply {
         let original = text_field(request, "message_type").unwrap_or("UNKNOWN".into());
         let error = refusal.league_error(&original);
 
         let match_id = text_field(request, "match_id");
-        let Some(match_id) = match_id.filter(|_| self.agent.kind() != AgentKind::Manager) else {
+        let Some(match_id) = match_id.filter(|_| A::KIND != AgentKind::Manager) else {
             return error.into();
         };
 
         let player_id = text_field(request, "player_id");
         let sender = self.client.sender();
         let own_id = sender.rsplit(':').next().unwrap_or_default();
-        Message::GameError(GameError {
+        Reply::GameError(GameError {
             match_id,
             error_code: error.error_code,
             error_description: error.error_description,
@@ -382,7 +388,7 @@ impl RpcServer {
     }
 
     /// Returns the reply to a request, in its conversation or a new one.
-    fn reply(&self, request: &Value, message: &Message, is_logged: bool) -> Value {
+    fn reply(&self, request: &Value, message: &Reply, is_logged: bool) -> Value {
         let conversation_id = text_field(request, "conversation_id");
         let context = MessageContext {
             conversation_id: conversation_id.unwrap_or_else(|| new_conversation("reply")),
@@ -404,6 +410,36 @@ impl RpcServer {
     }
 }
 
+/// Finds out what the body of a POST is. An error is the response to it.
+fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
+    let mut request: Value = serde_json::from_slice(body).map_err(|error| {
+        let error = HandlerError::json_rpc(-32700, format!("Parse error: {error}"));
+        error_response(Value::Null, error)
+    })?;
+
+    let has = |key: &str| request.get(key).is_some();
+    if has("message_type") && !has("jsonrpc") && !has("method") {
+        return Ok(Incoming::Bare(request));
+    }
+    if !has("method") && (has("result") || has("error")) {
+        return Err(Response::new("202 Accepted", "")); // a response, although we have asked nothing
+    }
+
+    let id = request.get("id").cloned();
+    let is_valid_id = matches!(
+        id,
+        None | Some(Value::Null | Value::Number(_) | Value::String(_))
+    );
+    let method = request["method"].as_str().unwrap_or_default().to_string();
+    if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
+        let id = id.filter(|_| is_valid_id).unwrap_or_default();
+        let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
+        return Err(error_response(id, error));
+    }
+    let params = request.get_mut("params").map_or(json!({}), Value::take);
+    Ok(Incoming::Call { id, method, params })
+}
+
 /// Runs a handler; a panic is an internal error, which the terminal shows already.
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, HandlerError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
@@ -421,10 +457,10 @@ fn registration_sender(message_type: &str) -> Option<&'static str> {
     }
 }
 
-fn wrong_method(method: &str, entry: &MessageSpec) -> HandlerError {
+fn wrong_method(method: &str, spec: &MessageSpec) -> HandlerError {
     let message = format!(
         "method {method}: {} belongs to {}",
-        entry.message_type, entry.method
+        spec.message_type, spec.method
     );
     HandlerError::json_rpc(-32602, message)
 }

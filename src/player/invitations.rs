@@ -1,16 +1,16 @@
-//! The invitations that a player has accepted, and the tokens that the league manager has announced:
-//! with them it decides which messages of a referee it accepts.
+//! The invitations that a player has accepted, and the tokens that the league manager has
+//! announced: with them it decides which messages of a referee it accepts.
 //!
-//! The manager announces to each player a token for its match, which only the assigned referee knows
-//! too. So another program can neither read our choice nor replace a genuine invitation. If no token
-//! was announced (the referee makes its own), the newest invitation counts. See "Tokens" in `protocol.md`. Read next:
-//! `manager/league.rs`, where the result of a match is recorded.
+//! The manager announces to each player a token for its match, which only the assigned referee
+//! knows too. So another program can neither read our choice nor replace a genuine invitation. If
+//! no token was announced (the referee makes its own), the newest invitation counts. See "Tokens"
+//! in `protocol.md`. Read next: `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
 use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
 use crate::values::constant_time_eq;
-use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, OnceLock};
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
 
 /// Maximum number of matches that we join although the manager has not announced them.
 const MAX_UNANNOUNCED: usize = 100;
@@ -29,9 +29,10 @@ pub struct JoinedMatch {
     pub moves: Moves,
 }
 
-/// The moves of a match, by number.
+/// The moves of a match, by number. The lock is held while a move is chosen, so that the same call
+/// again waits for the same move. No other match and no other message needs it.
 #[derive(Debug, Default)]
-pub struct Moves(Mutex<BTreeMap<u32, Arc<OnceLock<String>>>>);
+pub struct Moves(Mutex<HashMap<u32, String>>);
 
 impl Moves {
     /// Returns the move of that number. It is chosen only once: the same call again waits for the
@@ -50,9 +51,8 @@ impl Moves {
             ));
         }
 
-        // The lock ends with this line. A second call for the same move waits in `get_or_init`.
-        let chosen = Arc::clone(lock(&self.0).entry(number).or_default());
-        Ok(chosen.get_or_init(choose).clone())
+        let mut chosen = lock(&self.0);
+        Ok(chosen.entry(number).or_insert_with(choose).clone())
     }
 }
 

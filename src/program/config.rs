@@ -87,7 +87,7 @@ impl TryFrom<f64> for Seconds {
     }
 }
 
-/// Attempts, and the delays between them.
+/// Attempts, and the delays between them (`attempts.rs`).
 #[derive(Debug, Clone, Copy, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RetryPolicy {
@@ -143,8 +143,8 @@ pub struct ManagerEntry {
     pub agent_id: Option<String>,
 }
 
-/// A referee or a player of the list; in `defaults/` those that are not listed. Without `game_types`
-/// it plays every game that its program knows.
+/// A referee or a player of the list; in `defaults/` those that are not listed. Without
+/// `game_types` it plays every game that its program knows.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct AgentEntry {
@@ -192,42 +192,22 @@ pub struct Participants {
     pub max_players: u32,
 }
 
-/// `games/games_registry.json`.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GamesFile {
-    pub schema_version: String,
-    pub games: Vec<GameEntry>,
-}
-
-/// A game.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct GameEntry {
-    pub game_type: String,
-    pub display_name: String,
-    pub players: u32,
-    pub choices: Option<Vec<String>>,
-    pub number_range: Option<[u32; 2]>,
-}
-
 /// All files.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
     pub system: SystemFile,
     pub agents: AgentsFile,
     pub league: LeagueFile,
-    pub games: GamesFile,
     pub referee_defaults: AgentEntry,
     pub player_defaults: AgentEntry,
 }
 
 impl Config {
-    /// Reads and checks all files below `folder`, for one league: the named one, or the default one.
+    /// Reads and checks all files below `folder`, for one league: the named one, or the default
+    /// one.
     pub fn load(folder: &Path, league_id: Option<&str>) -> Result<Config, String> {
         let system: SystemFile = read(folder, "system.json", check_system)?;
         let league_id = league_id.unwrap_or(&system.default_league_id).to_string();
-        let games = read(folder, "games/games_registry.json", check_games)?;
         let league_file = format!("leagues/{league_id}.json");
 
         Ok(Config {
@@ -235,9 +215,8 @@ impl Config {
             referee_defaults: read(folder, "defaults/referee.json", |_| Ok(()))?,
             player_defaults: read(folder, "defaults/player.json", |_| Ok(()))?,
             league: read(folder, &league_file, |league| {
-                check_league(league, &league_id, &games)
+                check_league(league, &league_id)
             })?,
-            games,
             system,
         })
     }
@@ -317,39 +296,6 @@ impl Config {
             + retry.max_total_time(timeouts.move_timeout_sec.0) * turns
             + self.game_over_limit()
             + retry.max_total_time(self.generic_limit())
-    }
-}
-
-impl RetryPolicy {
-    /// Returns the delay after a number of failed attempts: 2 s, 4 s, 8 s …, or always 2 s.
-    pub fn delay(&self, failed: u32) -> Duration {
-        let base = self.base_delay_sec.0;
-        match self.backoff_strategy {
-            Backoff::Exponential => base.saturating_mul(1 << (failed.clamp(1, 16) - 1)),
-            Backoff::Fixed => base,
-        }
-    }
-
-    /// Returns the longest time that all attempts can take, if each takes `timeout`.
-    pub fn max_total_time(&self, timeout: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries).map(|failed| self.delay(failed)).sum();
-        timeout * self.max_retries + delays
-    }
-
-    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
-    pub fn retry<T, E>(
-        &self,
-        sleep: impl Fn(Duration),
-        should_retry: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        for failed in 1..self.max_retries {
-            match attempt() {
-                Err(error) if should_retry(&error) => sleep(self.delay(failed)),
-                done => return done,
-            }
-        }
-        attempt()
     }
 }
 
@@ -439,45 +385,19 @@ fn check_agents(file: &AgentsFile) -> Result<(), String> {
     Ok(())
 }
 
-fn check_games(file: &GamesFile) -> Result<(), String> {
-    for entry in &file.games {
-        let name = &entry.game_type;
-        let Some(game) = games::find(name) else {
-            let expected = "a game that this program can play";
-            return check("game_type", false, name, expected);
-        };
-        check_range("players", 2..=2, entry.players)?;
-
-        // The optional keys may only say what the game itself says.
-        let range = game.number_range.as_ref();
-        for (key, received, expected) in [
-            (
-                "choices",
-                json!(entry.choices),
-                json!((game.legal_moves)(&[])),
-            ),
-            (
-                "number_range",
-                json!(entry.number_range),
-                json!(range.map(|range| [range.start(), range.end()])),
-            ),
-        ] {
-            let is_legal = received.is_null() || received == expected;
-            check(key, is_legal, received, &expected.to_string())?;
-        }
-    }
-    Ok(())
-}
-
-fn check_league(file: &LeagueFile, league_id: &str, games: &GamesFile) -> Result<(), String> {
+fn check_league(file: &LeagueFile, league_id: &str) -> Result<(), String> {
     check_word("league_id", &file.league_id, league_id)?;
     check_word("status", &file.status, "ACTIVE")?;
     check_word("scheduling.format", &file.scheduling.format, "round_robin")?;
 
     let game_type = &file.game_type;
-    let is_known = games.games.iter().any(|game| game.game_type == *game_type);
-    let expected = "a game of games_registry.json";
-    check("game_type", is_known, game_type, expected)?;
+    let expected = "a game that this program can play";
+    check(
+        "game_type",
+        games::find(game_type).is_some(),
+        game_type,
+        expected,
+    )?;
 
     let scoring = &file.scoring;
     let points = [

@@ -1,10 +1,12 @@
-//! A referee or a player in its league: it finds its credentials, registers, checks the token of the
-//! manager's requests, and ends when the league is over, or registers for the next one (`--stay`).
+//! A referee or a player in its league: it finds its credentials, registers, checks the token of
+//! the manager's requests, and ends when the league is over, or registers for the next one
+//! (`--stay`).
 //!
 //! It repeats its registration until the manager answers, and says once what it waits for. Requests
 //! that come before it knows its id wait until it does. Read next: `player.rs` and `referee.rs`.
 
 use super::args::{Args, Exit};
+use super::attempts::Attempts;
 use super::credentials::{self, Credentials};
 use super::terminal::{print_error, sanitize};
 use super::{Program, SHUTDOWN_TIMEOUT};
@@ -15,13 +17,12 @@ use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
-    Message, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
+    ProtocolError, RefereeRegisterRequest, RegistrationStatus,
 };
 use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 /// Maximum time that a request waits for a registration that is under way.
@@ -52,14 +53,14 @@ struct SessionState {
 }
 
 /// A referee or a player, which a session registers.
-pub trait Participant: Agent {
+pub trait Participant {
     /// Is called when the agent is registered. After a new registration it archives its data of an
     /// older one.
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit>;
 }
 
 /// Runs a referee or a player to its end.
-pub fn run<P: Participant>(
+pub fn run<P: Participant + Agent>(
     args: Args,
     kind: AgentKind,
     game_types: Vec<&'static str>,
@@ -73,8 +74,7 @@ pub fn run<P: Participant>(
     let participant = new_participant(Arc::clone(&session));
     let credentials = session.load_credentials()?;
 
-    let agent = Arc::clone(&participant) as Arc<dyn Agent>;
-    let server = session.program.serve(agent, MAX_NOTICE)?;
+    let server = (session.program).serve(Arc::clone(&participant), MAX_NOTICE)?;
     let end = session.play(&*participant, credentials);
     server.drain(SHUTDOWN_TIMEOUT);
     session.program.log_exit(&end);
@@ -93,7 +93,7 @@ impl Session {
             let name = sanitize(&self.program.entry.display_name);
             let league = sanitize(&registered.league_id);
             let text = format!("{name} is {} in {league}", registered.agent_id);
-            self.program.print_line(&text);
+            self.program.terminal.print_line(&text);
 
             // Wait until the league is over.
             self.state.wait_for(|state| state.end.clone())?;
@@ -209,19 +209,21 @@ impl Session {
             ..MessageContext::default()
         };
 
-        let request = self.registration(old);
         let manager = format!("the league manager at {}", to.endpoint);
 
         let mut printed = String::new();
+        let mut attempts = Attempts::endless(program.config.system.retry_policy);
         loop {
-            let text = match program.client.request(&to, &request, &context) {
-                Ok(reply) => {
-                    let response = registration_response(reply)?;
-                    if response.status == RegistrationStatus::Accepted {
-                        return new_credentials(old, response);
-                    }
+            let text = match self.send_registration(&to, old, &context) {
+                Ok(response) if response.status == RegistrationStatus::Accepted => {
+                    return new_credentials(old, response);
+                }
+                Ok(response) => {
                     let state = self.wait_reason(response)?;
                     format!("{state}; waiting for the next league (Ctrl-C ends)")
+                }
+                Err(CallError::Refused(error, _)) => {
+                    return Err(Exit::failure(format!("refused: {}", error.explain())));
                 }
                 Err(error) if is_final(&error) => {
                     return Err(Exit::failure(format!("{manager} {}", error.explain())));
@@ -233,14 +235,14 @@ impl Session {
                 print_error(&text);
                 printed = text;
             }
-            thread::sleep(program.config.system.retry_policy.base_delay_sec.0);
+            attempts.wait();
         }
     }
 
     /// Returns why a rejected agent waits for the next league; an error if it does not wait.
     fn wait_reason(&self, response: LeagueRegisterResponse) -> Result<&'static str, Exit> {
         let reason = response.reason.unwrap_or_default();
-        let is_late = response.error_code.as_deref() == Some(ErrorCode::LateRegistration.as_str());
+        let is_late = response.error_code == Some(ErrorCode::LateRegistration);
         let may_wait = is_late || reason.starts_with(REMOVED);
         if !may_wait || !self.program.args.has("--stay") {
             return Err(Exit::failure(format!("rejected: {reason}")));
@@ -255,8 +257,13 @@ impl Session {
         })
     }
 
-    /// Returns the registration. The files may name fewer games than the program plays.
-    fn registration(&self, old: &Credentials) -> Message {
+    /// Sends the registration once. The files may name fewer games than the program plays.
+    fn send_registration(
+        &self,
+        to: &Peer,
+        old: &Credentials,
+        context: &MessageContext,
+    ) -> Result<LeagueRegisterResponse, CallError> {
         let entry = &self.program.entry;
         let is_referee = self.program.kind == AgentKind::Referee;
         let mut game_types: Vec<String> = self.game_types.iter().map(ToString::to_string).collect();
@@ -275,10 +282,12 @@ impl Session {
             ..AgentMeta::default()
         };
 
+        let client = &self.program.client;
         if is_referee {
-            RefereeRegisterRequest { referee_meta: meta }.into()
+            let request = RefereeRegisterRequest { referee_meta: meta };
+            Ok(client.call(to, &request, context)?.into())
         } else {
-            LeagueRegisterRequest { player_meta: meta }.into()
+            client.call(to, &LeagueRegisterRequest { player_meta: meta }, context)
         }
     }
 
@@ -299,8 +308,8 @@ impl Session {
     }
 
     /// Checks that a request comes from the manager: it carries our own token. A referee demands it
-    /// always, a player if the manager sends it; a wrong one is refused in any case. See "Tokens" in
-    /// `protocol.md`. Returns the agent's credentials.
+    /// always, a player if the manager sends it; a wrong one is refused in any case. See "Tokens"
+    /// in `protocol.md`. Returns the agent's credentials.
     pub fn check_manager(&self, token: Option<&str>) -> Result<Arc<Credentials>, ProtocolError> {
         let credentials = self.wait_until_registered()?;
         let is_required = self.program.kind == AgentKind::Referee || credentials.proves_itself;
@@ -393,16 +402,6 @@ fn is_final(error: &CallError) -> bool {
         CallError::HttpStatus(400..500, _) | CallError::InvalidReply(..) => true,
         CallError::JsonRpc(code, _) => *code != -32603,
         _ => false,
-    }
-}
-
-/// Returns the manager's response.
-fn registration_response(reply: Message) -> Result<LeagueRegisterResponse, Exit> {
-    match reply {
-        Message::LeagueRegisterResponse(response) => Ok(response),
-        Message::RefereeRegisterResponse(response) => Ok(response.into()),
-        Message::LeagueError(error) => Err(Exit::failure(format!("refused: {}", error.explain()))),
-        other => Err(Exit::failure(format!("answered with {}", other.name()))),
     }
 }
 

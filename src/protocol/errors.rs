@@ -4,70 +4,63 @@
 use super::{GameError, JsonObject, LeagueError};
 use crate::json::{FieldError, FieldErrorKind};
 use crate::values::truncate;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::fmt;
 
-/// The error codes of the protocol; there are no others.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[allow(missing_docs, reason = "the names say it")]
-pub enum ErrorCode {
-    Timeout,
-    MissingField,
-    InvalidChoice,
-    PlayerNotRegistered,
-    ConnectionError,
-    TokenMissing,
-    TokenInvalid,
-    RefereeNotRegistered,
-    MatchMismatch,
-    VersionMismatch,
-    LateRegistration,
-    InvalidTimestamp,
+/// Declares the error codes: the variant, the code and its name in the specification.
+macro_rules! error_codes {
+    ($($variant:ident $code:literal $name:literal)*) => {
+        /// The error codes of the protocol.
+        #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(from = "String")]
+        #[allow(missing_docs, reason = "the names say it")]
+        pub enum ErrorCode {
+            $(#[serde(rename = $code)] $variant,)*
+            /// A code of another program that the protocol does not have. It is never sent.
+            #[serde(untagged)]
+            Other(String),
+        }
+
+        impl From<String> for ErrorCode {
+            fn from(code: String) -> ErrorCode {
+                match &*code {
+                    $($code => ErrorCode::$variant,)*
+                    _ => ErrorCode::Other(code),
+                }
+            }
+        }
+
+        impl ErrorCode {
+            /// Returns the name of the code, like `INVALID_PARITY_CHOICE`.
+            pub fn name(&self) -> &str {
+                match self {
+                    $(ErrorCode::$variant => $name,)*
+                    ErrorCode::Other(code) => code,
+                }
+            }
+        }
+    };
 }
 
-/// Every error with its code and its name in the specification, in the order of the enum.
-pub const ERROR_CODES: [(ErrorCode, &str, &str); 12] = [
-    (ErrorCode::Timeout, "E001", "TIMEOUT_ERROR"),
-    (ErrorCode::MissingField, "E003", "MISSING_REQUIRED_FIELD"),
-    (ErrorCode::InvalidChoice, "E004", "INVALID_PARITY_CHOICE"),
-    (
-        ErrorCode::PlayerNotRegistered,
-        "E005",
-        "PLAYER_NOT_REGISTERED",
-    ),
-    (ErrorCode::ConnectionError, "E009", "CONNECTION_ERROR"),
-    (ErrorCode::TokenMissing, "E011", "AUTH_TOKEN_MISSING"),
-    (ErrorCode::TokenInvalid, "E012", "AUTH_TOKEN_INVALID"),
-    (
-        ErrorCode::RefereeNotRegistered,
-        "E013",
-        "REFEREE_NOT_REGISTERED",
-    ),
-    (ErrorCode::MatchMismatch, "E015", "MATCH_ID_MISMATCH"),
-    (
-        ErrorCode::VersionMismatch,
-        "E018",
-        "PROTOCOL_VERSION_MISMATCH",
-    ),
-    (ErrorCode::LateRegistration, "E019", "LATE_REGISTRATION"),
-    (ErrorCode::InvalidTimestamp, "E021", "INVALID_TIMESTAMP"),
-];
-
-impl ErrorCode {
-    /// Returns the code, like `E004`.
-    pub fn as_str(self) -> &'static str {
-        ERROR_CODES[self as usize].1
-    }
-
-    /// Returns the name of the code, like `INVALID_PARITY_CHOICE`.
-    pub fn name(self) -> &'static str {
-        ERROR_CODES[self as usize].2
-    }
+error_codes! {
+    Timeout "E001" "TIMEOUT_ERROR"
+    MissingField "E003" "MISSING_REQUIRED_FIELD"
+    InvalidChoice "E004" "INVALID_PARITY_CHOICE"
+    PlayerNotRegistered "E005" "PLAYER_NOT_REGISTERED"
+    ConnectionError "E009" "CONNECTION_ERROR"
+    TokenMissing "E011" "AUTH_TOKEN_MISSING"
+    TokenInvalid "E012" "AUTH_TOKEN_INVALID"
+    RefereeNotRegistered "E013" "REFEREE_NOT_REGISTERED"
+    MatchMismatch "E015" "MATCH_ID_MISMATCH"
+    VersionMismatch "E018" "PROTOCOL_VERSION_MISMATCH"
+    LateRegistration "E019" "LATE_REGISTRATION"
+    InvalidTimestamp "E021" "INVALID_TIMESTAMP"
 }
 
 impl fmt::Display for ErrorCode {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.as_str())
+        self.serialize(f)
     }
 }
 
@@ -123,7 +116,7 @@ impl ProtocolError {
     /// Returns the LEAGUE_ERROR that refuses a message of that type.
     pub fn league_error(&self, refused_type: &str) -> LeagueError {
         LeagueError {
-            error_code: self.code.to_string(),
+            error_code: self.code.clone(),
             error_description: self.code.name().into(),
             original_message_type: Some(refused_type.into()),
             context: Some(self.context.clone()),
@@ -160,13 +153,22 @@ impl GameError {
 }
 
 impl LeagueError {
+    /// Returns true if a player refuses a message because it has not joined the match.
+    pub fn is_unknown_match(&self) -> bool {
+        let field = self
+            .context
+            .as_ref()
+            .map(|context| text_of(context, "field"));
+        self.error_code == ErrorCode::MatchMismatch && field == Some("match_id")
+    }
+
     /// Returns the code, its name, the field and the problem in one line.
     pub fn explain(&self) -> String {
         format_error(&self.error_code, &self.error_description, &self.context)
     }
 }
 
-fn format_error(code: &str, name: &str, context: &Option<JsonObject>) -> String {
+fn format_error(code: &ErrorCode, name: &str, context: &Option<JsonObject>) -> String {
     let detail = context.as_ref().map(format_context).unwrap_or_default();
     if detail.is_empty() {
         format!("{code} {name}")

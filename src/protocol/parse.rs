@@ -1,5 +1,6 @@
-//! From JSON to a message, and back. First the fields that the receiver knows already are filled in,
-//! then the message is parsed once. See "Envelope" in `protocol.md` for what is filled in where.
+//! From JSON to a message, and back. First the fields that the receiver knows already are filled
+//! in, then the message is parsed once. See "Envelope" in `protocol.md` for what is filled in
+//! where.
 
 use super::{Envelope, ErrorCode, GameJoinAck, Message, MessageSpec, PROTOCOL, ProtocolError};
 use crate::json::{FieldError, check, deserialize, has_objects, remove_absent, schema_of};
@@ -9,11 +10,11 @@ use std::mem;
 
 /// A message that was received.
 #[derive(Debug, Clone, PartialEq)]
-pub struct IncomingMessage {
+pub struct IncomingMessage<M> {
     /// The envelope.
     pub envelope: Envelope,
     /// The message.
-    pub message: Message,
+    pub message: M,
     /// Errors in optional fields, which count as absent.
     pub ignored: Vec<FieldError>,
 }
@@ -62,8 +63,9 @@ pub fn fill_defaults(
     filled_in
 }
 
-/// Parses a message with its envelope. An error names all missing fields, or the first invalid one.
-pub fn parse(packet: &Value) -> Result<IncomingMessage, ProtocolError> {
+/// Parses a message of one type, or one of an enum, with its envelope. An error names all missing
+/// fields, or the first invalid one.
+pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolError> {
     if !packet.is_object() {
         return Err(FieldError::new(packet, "an object").into());
     }
@@ -117,21 +119,26 @@ fn unknown_type(packet: &Value) -> ProtocolError {
 }
 
 /// Decodes a message whose fields are valid.
-fn decode(
+fn decode<M: Message>(
     packet: &Value,
     spec: &MessageSpec,
     ignored: Vec<FieldError>,
-) -> Result<IncomingMessage, FieldError> {
+) -> Result<IncomingMessage<M>, FieldError> {
+    let Some(message) = M::decode(spec.message_type, packet) else {
+        let error = FieldError::new(&packet["message_type"], "another message");
+        return Err(error.in_field("message_type"));
+    };
     Ok(IncomingMessage {
         envelope: deserialize(packet)?,
-        message: (spec.decode)(packet)?,
+        message: message?,
         ignored,
     })
 }
 
 /// Returns a message with its envelope as one flat object. Fields that are absent are left out.
-pub fn to_json(envelope: &Envelope, message: &Message) -> Value {
+pub fn to_json(envelope: &Envelope, message: &impl Message) -> Value {
     let mut packet = json!(envelope);
+    packet["message_type"] = message.name().into();
     if let (Value::Object(packet), Value::Object(body)) = (&mut packet, json!(message)) {
         packet.extend(body);
     }

@@ -1,52 +1,115 @@
-//! The enum of all messages and the table of their specifications, both made from the list
-//! `messages!` in `protocol.rs`. A new message in that list needs an arm in the `match` of each
-//! program's handlers; the compiler shows where.
+//! The enums of the messages and the table of their specifications, made from the list `messages!`
+//! in `protocol.rs`. A new request in that list needs an arm in the `match` of each program that it
+//! is sent to; the compiler shows where.
 
-use super::{AgentKind, Envelope, MESSAGES, Message, PROTOCOL, Parity, QueryParams, QueryType};
+use super::{AgentKind, Envelope, MESSAGES, PROTOCOL, Parity, QueryParams, QueryType};
 use crate::json::{FieldError, schema_of};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::sync::LazyLock;
 
-/// Declares the messages.
+/// A message of one type, or an enum of several: it can be written and parsed.
+pub trait Message: Serialize + Sized {
+    /// Returns the `message_type` on the wire.
+    fn name(&self) -> &'static str;
+
+    /// Decodes the body of a message of this type. Returns `None` if it is another type of message.
+    fn decode(message_type: &str, packet: &Value) -> Option<Result<Self, FieldError>>;
+
+    /// Returns the specification of the message.
+    fn spec(&self) -> &'static MessageSpec {
+        let spec = MessageSpec::by_type(self.name());
+        spec.expect("every message is in the table")
+    }
+}
+
+/// A request.
+pub trait Call: Message {
+    /// The message that answers it, or `StatusOk` if it is a notification.
+    type Reply: DeserializeOwned;
+}
+
+/// Declares the messages. The requests stand in groups, since two kinds of agent share some.
 macro_rules! messages {
-    ($($message_type:literal $name:ident $method:literal [$($to:ident)*] $(: $description:literal)?)*) => {
-        /// Any message of the protocol.
+    (
+        ManagerRequest { $($manager:tt)* }
+        PlayerRequest { $($player:tt)* }
+        PlayerRequest and RefereeRequest { $($both:tt)* }
+        Reply { $($reply:tt)* }
+    ) => {
+        messages! { @enum ManagerRequest $($manager)* }
+        messages! { @enum PlayerRequest $($player)* $($both)* }
+        messages! { @enum RefereeRequest $($both)* }
+        messages! { @enum Reply $($reply)* "GAME_ERROR" GameError "LEAGUE_ERROR" LeagueError }
+        messages! {
+            @table
+            [AgentKind::Manager] { $($manager)* }
+            [AgentKind::Player] { $($player)* }
+            [AgentKind::Player, AgentKind::Referee] { $($both)* }
+            [] { $($reply)* }
+        }
+    };
+
+    (@enum $enum:ident $($message_type:literal $name:ident
+        $(: $method:literal => $reply:ident $description:literal)?)*
+    ) => {
         #[derive(Debug, Clone, PartialEq, Serialize)]
-        #[serde(tag = "message_type")]
-        pub enum Message {
-            $(#[serde(rename = $message_type)] $name($name),)*
+        #[serde(untagged)]
+        pub enum $enum { $($name($name),)* }
+
+        impl Message for $enum {
+            fn name(&self) -> &'static str {
+                match self { $($enum::$name(_) => $message_type,)* }
+            }
+
+            fn decode(message_type: &str, packet: &Value) -> Option<Result<Self, FieldError>> {
+                match message_type {
+                    $($message_type => Some(deserialize(packet).map($enum::$name)),)*
+                    _ => None,
+                }
+            }
         }
 
-        $(
+        $(impl From<$name> for $enum {
+            fn from(message: $name) -> $enum {
+                $enum::$name(message)
+            }
+        })*
+    };
+
+    (@table $($receivers:tt { $($message_type:literal $name:ident
+        $(: $method:literal => $reply:ident $description:literal)?)* })*
+    ) => {
+        $($(
             impl $name {
                 /// The `message_type` on the wire.
                 pub const NAME: &str = $message_type;
             }
 
-            impl From<$name> for Message {
-                fn from(body: $name) -> Message {
-                    Message::$name(body)
+            impl Message for $name {
+                fn name(&self) -> &'static str {
+                    $message_type
+                }
+
+                fn decode(message_type: &str, packet: &Value) -> Option<Result<Self, FieldError>> {
+                    (message_type == $message_type).then(|| deserialize(packet))
                 }
             }
-        )*
 
-        impl Message {
-            /// Returns the `message_type` on the wire.
-            pub fn name(&self) -> &'static str {
-                match self { $(Message::$name(_) => $message_type,)* }
-            }
-        }
+            $(impl Call for $name {
+                type Reply = $reply;
+            })?
+        )*)*
 
         /// The specifications of all messages.
-        pub static MESSAGES: [MessageSpec; [$($message_type),*].len()] = [$(MessageSpec {
+        pub static MESSAGES: [MessageSpec; [$($($message_type,)*)*].len()] = [$($(MessageSpec {
             message_type: $message_type,
-            method: $method,
-            receivers: &[$(AgentKind::$to),*],
+            method: concat!($($method)?),
+            receivers: &$receivers,
             description: concat!($($description)?),
             schema: std::sync::LazyLock::new(|| table::message_schema::<$name>($message_type)),
-            decode: |packet| Ok(crate::json::deserialize::<$name>(packet)?.into()),
-        },)*];
+        },)*)*];
     };
 }
 
@@ -54,7 +117,7 @@ macro_rules! messages {
 pub struct MessageSpec {
     /// The name on the wire.
     pub message_type: &'static str,
-    /// The JSON-RPC method, which is also the name as a tool.
+    /// The JSON-RPC method, which is also the name as a tool; empty for a reply.
     pub method: &'static str,
     /// The kinds of agents that accept the message as a request; none if it is only a reply.
     pub receivers: &'static [AgentKind],
@@ -62,8 +125,6 @@ pub struct MessageSpec {
     pub description: &'static str,
     /// The JSON schema of the whole message, envelope and body.
     pub schema: LazyLock<Value>,
-    /// Decodes the body of a valid message.
-    pub decode: fn(&Value) -> Result<Message, FieldError>,
 }
 
 impl MessageSpec {
@@ -86,16 +147,8 @@ impl MessageSpec {
 
     /// Returns the request of a method; the message type itself is accepted as method too.
     pub fn by_method(name: &str) -> Option<&'static MessageSpec> {
-        let mut specs = MESSAGES.iter();
+        let mut specs = MESSAGES.iter().filter(|_| !name.is_empty());
         specs.find(|spec| spec.method == name || spec.message_type == name)
-    }
-}
-
-impl super::Message {
-    /// Returns the specification of the message.
-    pub fn spec(&self) -> &'static MessageSpec {
-        let spec = MessageSpec::by_type(self.name());
-        spec.expect("every message is in the table")
     }
 }
 

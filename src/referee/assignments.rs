@@ -1,10 +1,10 @@
-//! The matches that the manager has assigned to this referee, and the outbox with their results. The
-//! program keeps them behind one lock, which also wakes its threads.
+//! The matches that the manager has assigned to this referee, and the outbox with their results.
+//! The program keeps them behind one lock, which also wakes its threads.
 //!
 //! A match that is announced again is not played again: its players may have moved, and if it is
 //! over, its result is reported again. It is played again only if other match tokens are announced
-//! while it is in play, if the manager has refused its result, or if our own machine failed. A match
-//! that is given to another referee is removed. Read next: `outbox.rs`.
+//! while it is in play, if the manager has refused its result, or if our own machine failed. A
+//! match that is given to another referee is removed. Read next: `outbox.rs`.
 
 use super::outbox::{Outbox, PendingResult};
 use crate::games::{self, Game};
@@ -170,8 +170,8 @@ impl Assignments {
         (current.conversation_id == played.conversation_id).then_some(current)
     }
 
-    /// Saves the result of a match before the players are told. Returns false if the match is not ours
-    /// any more.
+    /// Saves the result of a match before the players are told. Returns false if the match is not
+    /// ours any more.
     pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
         let Some(current) = self.current(played) else {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! A match over HTTP: what `match_play.rs` needs from outside, with real players, clocks and disk. A
-//! failure of our own machine (no thread, a full disk) aborts the match.
+//! A match over HTTP: what `match_play.rs` needs from outside, with real players, clocks and disk.
+//! A failure of our own machine (no thread, a full disk) aborts the match.
 
 use super::Referee;
 use super::assignments::Assignment;
@@ -9,8 +9,11 @@ use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
 use crate::program::Program;
+use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, GameResult, MatchState, Message};
+use crate::protocol::{
+    AgentKind, Call, GameError, GameInvitation, GameOver, GameResult, MatchState, Message, StatusOk,
+};
 use crate::values::Timestamp;
 use std::sync::Arc;
 use std::thread::{self, Builder};
@@ -32,7 +35,11 @@ impl HttpMatch<'_> {
     }
 
     /// Returns a task that sends a notification to a player, unless the match is no longer ours.
-    fn notification(&self, seat: usize, message: Message) -> impl FnOnce() + Send + 'static {
+    fn notification(
+        &self,
+        seat: usize,
+        message: impl Call<Reply = StatusOk> + Send + 'static,
+    ) -> impl FnOnce() + Send + 'static {
         let client = Arc::clone(&self.program().client);
         let timeout = self.program().config.game_over_limit();
         let mut assignments = self.referee.assignments.lock();
@@ -81,35 +88,41 @@ impl MatchIo for HttpMatch<'_> {
     }
 
     /// A failure of our own machine is waited for in a game by turns, which would begin again.
-    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
+    fn call<C: Call<Reply: Message>>(
+        &self,
+        seat: usize,
+        question: &C,
+        timeout: Duration,
+    ) -> Result<C::Reply, CallError> {
+        let mut attempts = Attempts::endless(self.config().retry_policy);
         loop {
             let mut assignments = self.referee.assignments.lock();
             let Some(current) = assignments.current(self.assignment) else {
                 return Err(CallError::Local("the match is no longer ours".into()));
             };
 
-            current.state = match message {
-                Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+            current.state = match question.name() {
+                GameInvitation::NAME => MatchState::WaitingForPlayers,
                 _ => MatchState::CollectingChoices,
             };
             let (peer, context) = recipient(self.program(), current, seat, timeout);
             drop(assignments); // no lock is held during a call
 
-            match self.program().client.request(&peer, message, &context) {
+            match self.program().client.call(&peer, question, &context) {
                 Err(error) if error.is_local() && self.assignment.game.max_turns > 1 => {
-                    self.referee.pause();
+                    attempts.wait();
                 }
                 result => return result,
             }
         }
     }
 
-    fn notify(&self, seat: usize, message: Message) {
-        spawn("game-error", self.notification(seat, message));
+    fn send_error(&self, seat: usize, error: GameError) {
+        spawn("game-error", self.notification(seat, error));
     }
 
-    fn notify_both(&self, message: Message) {
-        let _ = self.in_parallel(&[0, 1], |seat| self.notification(seat, message.clone())());
+    fn send_result(&self, result: GameOver) {
+        let _ = self.in_parallel(&[0, 1], |seat| self.notification(seat, result.clone())());
     }
 
     fn in_parallel<T: Send>(

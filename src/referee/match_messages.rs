@@ -1,124 +1,124 @@
-//! The messages of a match: the questions to players, the checks of their replies, and what they are
-//! told when they fail and when the match is over.
+//! The messages of a match: the questions to players, the checks of their replies, and what they
+//! are told when they fail and when the match is over.
 
 use super::assignments::Assignment;
 use crate::games::Move;
 use crate::net::call_error::CallError;
 use crate::protocol::{
-    ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameJoinAck, GameOver,
-    GameResult, Message, MessageSpec, ProtocolError, RetryInfo, TurnContext,
+    ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
+    GameError, GameInvitation, GameJoinAck, GameOver, GameResult, MessageSpec, ProtocolError,
+    RetryInfo, TurnContext,
 };
 use crate::values::{Timestamp, truncate};
+use serde_json::Value;
 use std::fmt::Debug;
 
-/// A question to one player.
+/// A player of a match.
 #[derive(Clone, Copy)]
-pub struct Question<'a> {
+pub struct Seat<'a> {
     /// The match.
     pub assignment: &'a Assignment,
-    /// The player.
-    pub seat: usize,
-    /// The moves after which the next one is asked for; `None` for the invitation to the match.
-    pub moves: Option<&'a [Move]>,
+    /// 0 for player A, 1 for player B.
+    pub number: usize,
 }
 
-impl Question<'_> {
+/// What a player is asked for.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Step {
+    /// To join the match.
+    Join,
+    /// Its next move.
+    Move,
+}
+
+impl Seat<'_> {
     fn player_id(&self) -> &String {
-        &self.assignment.players[self.seat]
+        &self.assignment.players[self.number]
     }
 
-    /// Returns the message to the player.
-    pub fn message(&self, deadline: Timestamp) -> Message {
+    fn opponent_id(&self) -> String {
+        self.assignment.players[1 - self.number].clone()
+    }
+
+    /// Returns the invitation to the match.
+    pub fn invitation(&self) -> GameInvitation {
         let assignment = self.assignment;
-        let match_id = assignment.match_id.clone();
-        let player_id = self.player_id().clone();
-        let opponent_id = assignment.players[1 - self.seat].clone();
-        let game_type = assignment.game.game_type.into();
-
-        let Some(moves) = self.moves else {
-            return Message::GameInvitation(GameInvitation {
-                league_id: assignment.league_id.clone(),
-                round_id: assignment.round_id,
-                match_id,
-                game_type,
-                role_in_match: ["PLAYER_A", "PLAYER_B"][self.seat].into(),
-                opponent_id,
-                player_id: Some(player_id),
-            });
-        };
-
-        let context = Some(TurnContext {
-            opponent_id: Some(opponent_id),
-            round_id: Some(assignment.round_id),
-            your_standings: assignment.standings[self.seat],
-        });
-        if assignment.game.has_parity_messages {
-            return Message::ChooseParityCall(ChooseParityCall {
-                match_id,
-                player_id,
-                game_type,
-                deadline,
-                context,
-            });
+        GameInvitation {
+            league_id: assignment.league_id.clone(),
+            round_id: assignment.round_id,
+            match_id: assignment.match_id.clone(),
+            game_type: assignment.game.game_type.into(),
+            role_in_match: ["PLAYER_A", "PLAYER_B"][self.number].into(),
+            opponent_id: self.opponent_id(),
+            player_id: Some(self.player_id().clone()),
         }
-        let legal_moves = (assignment.game.legal_moves)(moves);
-        Message::ChooseMoveCall(ChooseMoveCall {
-            match_id,
-            player_id,
-            game_type,
+    }
+
+    /// Returns the question for a choice in Even/Odd.
+    pub fn parity_call(&self, deadline: Timestamp) -> ChooseParityCall {
+        ChooseParityCall {
+            match_id: self.assignment.match_id.clone(),
+            player_id: self.player_id().clone(),
+            game_type: self.assignment.game.game_type.into(),
+            deadline,
+            context: self.context(),
+        }
+    }
+
+    /// Returns the question for a move in every other game.
+    pub fn move_call(&self, moves: &[Move], deadline: Timestamp) -> ChooseMoveCall {
+        let game = self.assignment.game;
+        let legal_moves = (game.legal_moves)(moves);
+        ChooseMoveCall {
+            match_id: self.assignment.match_id.clone(),
+            player_id: self.player_id().clone(),
+            game_type: game.game_type.into(),
             deadline,
             move_number: next_number(moves),
-            position: (assignment.game.position)(moves),
+            position: (game.position)(moves),
             legal_moves: legal_moves.into_iter().map(String::from).collect(),
-            context,
+            context: self.context(),
+        }
+    }
+
+    fn context(&self) -> Option<TurnContext> {
+        Some(TurnContext {
+            opponent_id: Some(self.opponent_id()),
+            round_id: Some(self.assignment.round_id),
+            your_standings: self.assignment.standings[self.number],
         })
     }
 
-    /// Returns the method of the message.
-    fn method(&self) -> &'static str {
-        let message_type = match self.moves {
-            None => GameInvitation::NAME,
-            Some(_) if self.assignment.game.has_parity_messages => ChooseParityCall::NAME,
-            Some(_) => ChooseMoveCall::NAME,
-        };
-        MessageSpec::by_type(message_type).map_or(message_type, |spec| spec.method)
+    /// Checks that the player has accepted its invitation.
+    pub fn check_ack(&self, ack: &GameJoinAck) -> Result<(), CallError> {
+        expect(ErrorCode::MissingField, "accept", &ack.accept, &true)?;
+        self.check_ids(&ack.match_id, &ack.player_id)
     }
 
-    /// Returns the `message_type` of a valid reply.
-    fn expected_reply(&self) -> &'static str {
-        match self.moves {
-            None => GameJoinAck::NAME,
-            Some(_) => self.assignment.game.answer_format().0,
-        }
+    /// Returns the choice of a response, which must be legal.
+    pub fn check_choice(
+        &self,
+        moves: &[Move],
+        response: &ChooseParityResponse,
+    ) -> Result<String, CallError> {
+        self.check_ids(&response.match_id, &response.player_id)?;
+        self.check_legal(moves, &response.parity_choice)
     }
 
-    /// Returns the move of a valid reply (empty for an invitation), or what is wrong with the reply.
-    pub fn check_reply(&self, reply: &Message) -> Result<String, CallError> {
-        if reply.name() != self.expected_reply() {
-            return Err(unexpected_reply(reply));
-        }
+    /// Returns the move of a response, which must be the expected one and legal.
+    pub fn check_move(
+        &self,
+        moves: &[Move],
+        response: &ChooseMoveResponse,
+    ) -> Result<String, CallError> {
+        self.check_ids(&response.match_id, &response.player_id)?;
+        let (received, expected) = (&response.move_number, &next_number(moves));
+        expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
+        self.check_legal(moves, &response.r#move)
+    }
 
-        let (moves, choice) = match (reply, self.moves) {
-            (Message::GameJoinAck(ack), None) => {
-                expect(ErrorCode::MissingField, "accept", &ack.accept, &true)?;
-                self.check_ids(&ack.match_id, &ack.player_id)?;
-                return Ok(String::new());
-            }
-            (Message::ChooseParityResponse(response), Some(moves)) => {
-                self.check_ids(&response.match_id, &response.player_id)?;
-                (moves, &response.parity_choice)
-            }
-            (Message::ChooseMoveResponse(response), Some(moves)) => {
-                self.check_ids(&response.match_id, &response.player_id)?;
-                let (received, expected) = (&response.move_number, &next_number(moves));
-                expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
-                (moves, &response.r#move)
-            }
-            _ => return Err(unexpected_reply(reply)),
-        };
-
-        // The move must be legal.
-        match self.assignment.game.parse_move(moves, choice) {
+    fn check_legal(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
+        match self.assignment.game.parse_move(moves, received) {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
@@ -132,60 +132,72 @@ impl Question<'_> {
         expect(ErrorCode::TokenInvalid, "player_id", player_id, expected)
     }
 
+    /// Returns the method that a step calls, and the `message_type` of a valid reply.
+    fn names(&self, step: Step) -> (&'static str, &'static str) {
+        let (question, reply) = match step {
+            Step::Join => (GameInvitation::NAME, GameJoinAck::NAME),
+            Step::Move => self.assignment.game.messages.names(),
+        };
+        let method = MessageSpec::by_type(question).map_or(question, |spec| spec.method);
+        (method, reply)
+    }
+
     /// Returns the sentence that explains why the player loses after a number of attempts.
-    pub fn describe_failure(&self, failure: &CallError, attempts: u32) -> String {
+    pub fn describe_failure(&self, step: Step, failure: &CallError, attempts: u32) -> String {
         let attempts = match attempts {
             1 => String::new(),
             _ => format!(", at the last of {attempts} attempts"),
         };
 
-        failure.describe(self.method(), &attempts, self.expected_reply())
+        let (method, expected) = self.names(step);
+        failure.describe(method, &attempts, expected)
     }
 
     /// Returns GAME_ERROR for a player whose reply was not the expected one.
     pub fn game_error(
         &self,
+        step: Step,
         failure: &CallError,
         retry_info: RetryInfo,
         consequence: &str,
-    ) -> Message {
-        let code = failure.code();
-        let expected = self.expected_reply();
-        let problem = failure.describe(self.method(), "", expected);
-
-        let mut refusal = ProtocolError::new(code, problem);
-        if let CallError::InvalidReply(wrong, received) = failure {
-            if !wrong.is_unexpected_reply() {
-                refusal = wrong.clone();
-            }
-            if !received.is_empty() {
-                refusal = refusal.with_context("came", received.clone());
-            }
+    ) -> GameError {
+        let (method, expected) = self.names(step);
+        let mut refusal =
+            ProtocolError::new(failure.code(), failure.describe(method, "", expected));
+        if let CallError::InvalidReply(wrong, _) = failure
+            && !wrong.is_unexpected_reply()
+        {
+            refusal = wrong.clone();
+        }
+        if let CallError::Refused(_, received) | CallError::InvalidReply(_, received) = failure
+            && !received.is_empty()
+        {
+            refusal = refusal.with_context("came", received.clone());
         }
 
-        Message::GameError(GameError {
+        GameError {
             match_id: self.assignment.match_id.clone(),
-            error_code: code.to_string(),
-            error_description: code.name().into(),
+            error_description: refusal.code.name().into(),
+            error_code: refusal.code.clone(),
             affected_player: self.player_id().clone(),
             action_required: expected.into(),
             player_id: Some(self.player_id().clone()),
             retry_info: Some(retry_info),
             context: Some(refusal.with_context("expected", expected).context),
             consequence: Some(consequence.into()),
-        })
+        }
     }
 }
 
 impl Assignment {
     /// Returns GAME_OVER, the same for both players.
-    pub fn game_over(&self, result: &GameResult) -> Message {
-        Message::GameOver(GameOver {
+    pub fn game_over(&self, result: &GameResult) -> GameOver {
+        GameOver {
             match_id: self.match_id.clone(),
             game_type: self.game.game_type.into(),
             game_result: result.clone(),
             reason: None,
-        })
+        }
     }
 }
 
@@ -211,20 +223,4 @@ fn expect<T: Debug + PartialEq>(
         ProtocolError::field(code, field, problem),
         "",
     ))
-}
-
-/// Returns the failure that a reply has another message type than expected.
-fn unexpected_reply(reply: &Message) -> CallError {
-    let mut received = reply.name().to_string();
-    match reply {
-        Message::GameError(error) => received += &format!(" ({})", error.explain()),
-        Message::LeagueError(error) => received += &format!(" ({})", error.explain()),
-        _ => {}
-    }
-
-    let problem = format!("got {}", reply.name());
-    CallError::wrong(
-        ProtocolError::field(ErrorCode::MissingField, "message_type", problem),
-        received,
-    )
 }

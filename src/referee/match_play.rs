@@ -3,16 +3,17 @@
 //! `play` invites both players, collects their moves until the game is over or a player has failed,
 //! draws a number if the game needs one, and saves the result before it tells the players.
 //!
-//! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the program plays over HTTP
-//! (`http_match.rs`), the tests play a script. The messages are in `match_messages.rs`. Read next:
-//! `player/invitations.rs`, the player's side.
+//! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
+//! program plays over HTTP (`http_match.rs`), the tests play a script. The messages are in
+//! `match_messages.rs`. Read next: `player/invitations.rs`, the player's side.
 
 use super::assignments::Assignment;
-use super::match_messages::Question;
-use crate::games::{self, Move};
+use super::match_messages::{Seat, Step};
+use crate::games::{Move, MoveMessages};
 use crate::net::call_error::CallError;
+use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{ErrorCode, GameResult, Message, RetryInfo};
+use crate::protocol::{Call, ErrorCode, GameError, GameOver, GameResult, Message, RetryInfo};
 use crate::values::Timestamp;
 use std::time::Duration;
 
@@ -20,18 +21,24 @@ use std::time::Duration;
 #[derive(Debug)]
 pub struct Aborted;
 
-/// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat 1.
+/// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat
+/// 1.
 pub trait MatchIo: Sync {
     /// Returns the configuration: timeouts and retries.
     fn config(&self) -> &SystemFile;
     /// Returns the seed of the draw, if draws are repeatable.
     fn seed(&self) -> Option<u64>;
     /// Sends a question to a player and returns its reply. `CallError::Local` aborts the match.
-    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError>;
-    /// Sends a notification to a player without waiting for it.
-    fn notify(&self, seat: usize, message: Message);
-    /// Sends a notification to both players, and waits until both have received it or timed out.
-    fn notify_both(&self, message: Message);
+    fn call<C: Call<Reply: Message>>(
+        &self,
+        seat: usize,
+        question: &C,
+        timeout: Duration,
+    ) -> Result<C::Reply, CallError>;
+    /// Tells a player what was wrong, without waiting for it.
+    fn send_error(&self, seat: usize, error: GameError);
+    /// Tells both players the result, and waits until both have received it or timed out.
+    fn send_result(&self, result: GameOver);
     /// Runs a task for several seats at the same time.
     fn in_parallel<T: Send>(
         &self,
@@ -48,13 +55,8 @@ pub trait MatchIo: Sync {
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// The answer of a player.
-enum Answer {
-    /// A valid answer, with this move (empty for an invitation).
-    Valid(String),
-    /// No valid answer in any attempt. The sentence says how the player failed.
-    Forfeit(String),
-}
+/// The valid answer of a player, or a sentence that says how the player has failed in all attempts.
+type Answer<T> = Result<T, String>;
 
 /// Plays one match and returns its result.
 pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
@@ -63,13 +65,26 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
     let mut failures = [None, None]; // by seat
 
     // Invite both players at the same time.
-    ask_players(assignment, io, &[0, 1], None, &mut failures)?;
+    let answers = io.in_parallel(&[0, 1], |seat| {
+        PlayerCall::new(assignment, seat, Step::Join, io).repeat(PlayerCall::invite)
+    })?;
+    for (seat, answer) in answers.into_iter().enumerate() {
+        failures[seat] = answer?.err();
+    }
 
     // Collect moves until the game is over or a player has failed.
     let mut seats = game.players_to_move(&moves);
     while failures == [None, None] && !seats.is_empty() {
-        let played = ask_players(assignment, io, &seats, Some(&moves), &mut failures)?;
-        moves.extend(played);
+        let answers = io.in_parallel(&seats, |seat| {
+            let call = PlayerCall::new(assignment, seat, Step::Move, io);
+            call.repeat(|call| call.ask_for_move(&moves))
+        })?;
+        for (seat, answer) in seats.into_iter().zip(answers) {
+            match answer? {
+                Ok(text) => moves.push(Move { seat, text }),
+                Err(reason) => failures[seat] = Some(reason),
+            }
+        }
         seats = game.players_to_move(&moves);
     }
 
@@ -79,96 +94,28 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
         let number = game.draw(io.seed(), &assignment.match_id);
         game.judge(players, &moves, number)
     } else {
-        games::forfeit(players, &moves, &failures)
+        game.forfeit(players, &moves, &failures)
     };
 
     // Save the result before the players are told. It stands even if no player receives it.
     io.save(&result)?;
-    io.notify_both(assignment.game_over(&result));
+    io.send_result(assignment.game_over(&result));
     Ok(result)
 }
 
-/// Asks players at the same time, for their next move after these moves, or to join the match.
-/// Returns their moves (with empty texts from invitations), and adds to `failures` how players failed.
-fn ask_players(
-    assignment: &Assignment,
-    io: &impl MatchIo,
-    seats: &[usize],
-    moves: Option<&[Move]>,
-    failures: &mut [Option<String>; 2],
-) -> Result<Vec<Move>, Aborted> {
-    let answers = io.in_parallel(seats, |seat| {
-        let question = Question {
-            assignment,
-            seat,
-            moves,
-        };
-        ask(question, io)
-    })?;
-
-    let mut played = Vec::new();
-    for (seat, answer) in seats.iter().zip(answers) {
-        match answer? {
-            Answer::Valid(text) => played.push(Move { seat: *seat, text }),
-            Answer::Forfeit(reason) => failures[*seat] = Some(reason),
-        }
-    }
-    Ok(played)
-}
-
-/// Asks a player until it gives a valid answer or has lost (`next_step`).
-fn ask(question: Question, io: &impl MatchIo) -> Result<Answer, Aborted> {
-    let timeouts = &io.config().timeouts;
-    let timeout = match question.moves {
-        None => timeouts.game_join_ack_timeout_sec.0,
-        Some(_) => timeouts.move_timeout_sec.0,
-    };
-    let mut call = PlayerCall {
-        question,
-        io,
-        attempt: 1,
-        deadline: io.time_elapsed() + timeout,
-        is_correction: false,
-        may_repeat_invitation: question.moves.is_some(),
-    };
-
-    loop {
-        let failure = match call.ask_once() {
-            Ok(text) => return Ok(Answer::Valid(text)),
-            Err(failure) if failure.is_local() => return Err(Aborted),
-            Err(failure) => failure,
-        };
-        let next = call.next_step(&failure);
-        call.report_failure(&failure, next);
-
-        match next {
-            NextStep::GiveUp => {
-                let reason = question.describe_failure(&failure, call.attempt);
-                return Ok(Answer::Forfeit(reason));
-            }
-            NextStep::AskNow => call.is_correction = true,
-            NextStep::AskLater(delay) => {
-                io.sleep(delay);
-                call.is_correction = false;
-                call.deadline = io.time_elapsed() + timeout;
-            }
-        }
-        call.attempt += 1;
-    }
-}
-
-/// A question to a player, with the state of its attempts.
+/// One step of the match for one player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
-    question: Question<'a>,
+    player: Seat<'a>,
+    step: Step,
     io: &'a Io,
-    /// Number of the attempt, from 1.
-    attempt: u32,
+    timeout: Duration,
     /// End of the time limit, since the match began.
     deadline: Duration,
+    attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
-    /// True if a restarted player may be invited again.
-    may_repeat_invitation: bool,
+    /// True if the player was invited again, since it had been restarted.
+    is_invited_again: bool,
 }
 
 /// The consequence of a failed attempt.
@@ -182,63 +129,125 @@ enum NextStep {
     AskLater(Duration),
 }
 
-impl<Io: MatchIo> PlayerCall<'_, Io> {
-    /// Makes one attempt, and returns the move of a valid answer (empty for an invitation).
-    fn ask_once(&mut self) -> Result<String, CallError> {
-        let mut reply = self.send(self.question)?;
-        if is_unknown_match(&reply) && self.repeat_invitation() {
-            reply = self.send(self.question)?;
-        }
-        self.question.check_reply(&reply)
-    }
-
-    /// Invites a player again that was restarted since its invitation, but only once and under the
-    /// same deadline. Returns true if it has joined.
-    fn repeat_invitation(&mut self) -> bool {
-        if !self.may_repeat_invitation {
-            return false;
-        }
-
-        self.may_repeat_invitation = false;
-        let invitation = Question {
-            moves: None,
-            ..self.question
+impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
+    fn new(assignment: &'a Assignment, number: usize, step: Step, io: &'a Io) -> Self {
+        let timeouts = &io.config().timeouts;
+        let timeout = match step {
+            Step::Join => timeouts.game_join_ack_timeout_sec.0,
+            Step::Move => timeouts.move_timeout_sec.0,
         };
-        let reply = self.send(invitation);
-        reply.is_ok_and(|reply| invitation.check_reply(&reply).is_ok())
+        PlayerCall {
+            player: Seat { assignment, number },
+            step,
+            io,
+            timeout,
+            deadline: Duration::ZERO,
+            attempts: Attempts::new(io.config().retry_policy),
+            is_correction: false,
+            is_invited_again: false,
+        }
     }
 
-    /// Sends a question to the player, for the time that is left, and returns the reply.
-    fn send(&self, question: Question) -> Result<Message, CallError> {
-        let time_left = self.time_left();
-        let message = question.message(self.io.clock().plus(time_left));
-        self.io.ask(question.seat, &message, time_left)
+    /// Makes attempts until one succeeds or the player has lost (`next_step`).
+    fn repeat<T>(
+        mut self,
+        attempt: impl Fn(&mut Self) -> Result<T, CallError>,
+    ) -> Result<Answer<T>, Aborted> {
+        loop {
+            if !self.is_correction {
+                self.deadline = self.io.time_elapsed() + self.timeout;
+            }
+            let failure = match attempt(&mut self) {
+                Ok(answer) => return Ok(Ok(answer)),
+                Err(failure) if failure.is_local() => return Err(Aborted),
+                Err(failure) => failure,
+            };
+            let next = self.next_step(&failure);
+            self.report_failure(&failure, next);
+
+            match next {
+                NextStep::GiveUp => {
+                    let attempts = self.attempts.failed;
+                    let reason = self.player.describe_failure(self.step, &failure, attempts);
+                    return Ok(Err(reason));
+                }
+                NextStep::AskNow => self.is_correction = true,
+                NextStep::AskLater(delay) => {
+                    self.io.sleep(delay);
+                    self.is_correction = false;
+                }
+            }
+        }
+    }
+
+    /// Invites the player once.
+    fn invite(&mut self) -> Result<(), CallError> {
+        let ack = self.send(&self.player.invitation())?;
+        self.player.check_ack(&ack)
+    }
+
+    /// Asks for a move once. A player that was restarted since its invitation is invited again, but
+    /// only once and under the same deadline.
+    fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
+        let answer = self.send_question(moves);
+        match &answer {
+            Err(CallError::Refused(error, _))
+                if error.is_unknown_match() && !self.is_invited_again =>
+            {
+                self.is_invited_again = true;
+                match self.invite() {
+                    Ok(()) => self.send_question(moves),
+                    Err(_) => answer,
+                }
+            }
+            _ => answer,
+        }
+    }
+
+    /// Sends the question for a move, and returns the move.
+    fn send_question(&self, moves: &[Move]) -> Result<String, CallError> {
+        let deadline = self.io.clock().plus(self.time_left());
+        match self.player.assignment.game.messages {
+            MoveMessages::Parity => {
+                let response = self.send(&self.player.parity_call(deadline))?;
+                self.player.check_choice(moves, &response)
+            }
+            MoveMessages::Move => {
+                let response = self.send(&self.player.move_call(moves, deadline))?;
+                self.player.check_move(moves, &response)
+            }
+        }
+    }
+
+    /// Sends a message to the player, for the time that is left, and returns the reply.
+    fn send<C: Call<Reply: Message>>(&self, question: &C) -> Result<C::Reply, CallError> {
+        self.io.call(self.player.number, question, self.time_left())
     }
 
     fn time_left(&self) -> Duration {
         self.deadline.saturating_sub(self.io.time_elapsed())
     }
 
-    /// Decides what follows a failed attempt, until there were `max_retries` attempts.
+    /// Counts a failed attempt and decides what follows, until there were `max_retries` attempts.
     ///
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
-    fn next_step(&self, failure: &CallError) -> NextStep {
-        let policy = &self.io.config().retry_policy;
+    fn next_step(&mut self, failure: &CallError) -> NextStep {
+        let Some(delay) = self.attempts.next_delay() else {
+            return NextStep::GiveUp;
+        };
+
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
-        let is_invitation = self.question.moves.is_none();
-
-        if self.attempt == policy.max_retries
-            || (is_too_slow && self.is_correction)
-            || (is_invitation && !has_connection_failed)
+        if (is_too_slow && self.is_correction)
+            || (self.step == Step::Join && !has_connection_failed)
         {
             NextStep::GiveUp
         } else if failure.is_retryable() {
-            NextStep::AskLater(policy.delay(self.attempt))
+            NextStep::AskLater(delay)
         } else {
             NextStep::AskNow
         }
@@ -247,7 +256,7 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
         let mut retry_info = RetryInfo {
-            retry_count: self.attempt,
+            retry_count: self.attempts.failed,
             max_retries: self.io.config().retry_policy.max_retries,
             next_retry_at: None,
             time_remaining: None,
@@ -269,21 +278,8 @@ impl<Io: MatchIo> PlayerCall<'_, Io> {
             }
         };
 
-        let error = self.question.game_error(failure, retry_info, consequence);
-        self.io.notify(self.question.seat, error);
+        let player = self.player;
+        let error = player.game_error(self.step, failure, retry_info, consequence);
+        self.io.send_error(player.number, error);
     }
-}
-
-/// Returns true if a player has replied that it has not joined the match.
-fn is_unknown_match(reply: &Message) -> bool {
-    let Message::GameError(error) = reply else {
-        return false;
-    };
-
-    let field = error
-        .context
-        .as_ref()
-        .and_then(|context| context.get("field"));
-    error.error_code == ErrorCode::MatchMismatch.as_str()
-        && field.is_some_and(|field| field == "match_id")
 }

@@ -3,7 +3,8 @@
 //!
 //! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
 //! reports every result in it once more, and the manager acknowledges each once more, so it is not
-//! recorded which results were acknowledged. Read next: `program/storage.rs`, where `JsonLinesFile` is.
+//! recorded which results were acknowledged. Read next: `program/storage.rs`, where `JsonLinesFile`
+//! is.
 
 use crate::program::storage::JsonLinesFile;
 use crate::protocol::MatchResultReport;

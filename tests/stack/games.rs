@@ -4,7 +4,8 @@
 use super::support::offline::{scoring, usual};
 use super::support::rows;
 use league::games::{
-    self, Game, Move, alternating, even_odd, forfeit, judge, match_result, points, tic_tac_toe,
+    self, Game, Move, MoveMessages, Win, alternating, even_odd, judge, match_result, points,
+    tic_tac_toe,
 };
 use league::protocol::{ErrorCode, GameResult, Parity};
 use serde_json::{Value, json};
@@ -48,6 +49,63 @@ tic_tac_toe | 14253 | |
 tic_tac_toe | 132649 | |
 tic_tac_toe | 12354687 | 0 | 9
 tic_tac_toe | 123546879 | |";
+
+/// The registry describes the games for other programs.
+#[test]
+fn registry_agrees_with_the_games() {
+    let text = include_str!("../../config/games/games_registry.json");
+    let registry: Value = serde_json::from_str(text).unwrap();
+    let described = registry["games"].as_array().unwrap();
+    for game in games::GAMES {
+        let mut expected = json!({
+            "game_type": game.game_type,
+            "display_name": game.display_name,
+            "players": 2,
+            "choices": (game.legal_moves)(&[]),
+        });
+        if let Some(range) = &game.number_range {
+            expected["number_range"] = json!([range.start(), range.end()]);
+        }
+        assert!(described.contains(&expected), "no entry {expected}");
+    }
+    assert_eq!(described.len(), games::GAMES.len());
+}
+
+/// A game other than Even/Odd may have a move called "even": its moves stand in `moves`, in the order
+/// in which they were made, and the manager accepts the report.
+#[test]
+fn move_called_even_is_a_move_like_any_other() {
+    let game = Game {
+        game_type: "lots",
+        simultaneous: false,
+        number_range: None,
+        legal_moves: |moves| match moves.len() {
+            4 => vec![],
+            _ => vec!["even", "pass"],
+        },
+        winner: |players, moves, _| Win {
+            seat: Some(moves[0].seat),
+            reason: format!("{} began with {}", players[0], moves[0].text),
+        },
+        messages: MoveMessages::Move,
+        ..even_odd::GAME
+    };
+    let moves = alternating(&["pass", "even", "even", "pass"]);
+    let result = game.judge(&players(), &moves, None);
+    assert_eq!(
+        json!(result.choices),
+        json!({"P01": null, "P02": null}),
+        "no choices of Even/Odd"
+    );
+
+    let details = match_result(&result, &usual()).details;
+    let reported = games::moves_by_seat(&players(), &details.choices, &details.moves).unwrap();
+    assert_eq!(reported, moves);
+    assert_eq!(game.replay(&players(), &reported, None), Ok(result));
+    let late = [Some("came late".to_string()), None];
+    let forfeited = game.forfeit(&players(), &moves[..2], &late);
+    assert_eq!(forfeited.moves.map(|moves| moves.len()), Some(2));
+}
 
 #[test]
 fn simultaneous_game_of_two_rounds_asks_both_players_twice() {
@@ -105,10 +163,10 @@ fn illegal_moves_are_refused_with_the_legal_ones() {
     for (game, before, illegal, [one, other]) in rows {
         for came in illegal.as_array().unwrap() {
             let refusal = game.parse_move(&made(before), came).unwrap_err();
-            let field = game.answer_format().1;
+            let field = game.messages.field();
             let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
             assert_eq!(
-                (refusal.code, refusal.detail()),
+                (refusal.code.clone(), refusal.detail()),
                 (ErrorCode::InvalidChoice, told)
             );
             assert_eq!(refusal.context["valid_choices"], json!([one, other]));
@@ -176,7 +234,7 @@ fn moves_and_number_decide_a_match() {
             "nobody [-1, -1] P01 came late; P02 came late - nobody wins",
         ),
     ] {
-        let outcome = forfeit(&players(), &made("-o"), &failures);
+        let outcome = even_odd::GAME.forfeit(&players(), &made("-o"), &failures);
         assert_eq!(line(&outcome), format!("TECHNICAL_LOSS {expected}"));
     }
 }
@@ -200,7 +258,7 @@ fn result_is_the_same_for_players_and_manager() {
         judge(&players(), [Parity::Even, Parity::Odd], 7),
         judge(&players(), [Parity::Odd, Parity::Odd], 4),
         tic_tac_toe::GAME.judge(&players(), &made("14253"), None),
-        forfeit(&players(), &made("-o"), &late),
+        even_odd::GAME.forfeit(&players(), &made("-o"), &late),
     ];
     let told = |item: &GameResult| {
         let told = [json!(item), json!(match_result(item, &usual()))];

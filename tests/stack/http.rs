@@ -325,7 +325,8 @@ fn refusals_are_logged_with_code_and_field() {
 /// What a peer does that is asked, by a row of the script: the status and body of its answer, or a
 /// word for something worse.
 fn answering(row: &str) -> FakeReply {
-    let right = r#"{"message_type": "MATCH_RESULT_ACK", "match_id": "R1M1", "status": "recorded"}"#;
+    let right = r#"{"message_type": "LEAGUE_STATUS", "league_id": "x", "status": "waiting",
+        "current_round": 0, "total_rounds": 0, "matches_completed": 0}"#;
     let head = b"HTTP/1.1 200 OK\r\n\r\n";
     match row {
         "silence" => FakeReply::Silence,
@@ -368,7 +369,7 @@ fn answers_golden() {
                 max_bytes: MANAGER_LIMIT,
                 timeout: Duration::from_secs(seconds),
             };
-            let answer = client.request(&to, &question.clone().into(), about);
+            let answer = client.call(&to, question, about);
             let Err(error) = answer else {
                 return "ok".into();
             };

@@ -8,7 +8,7 @@ use league::player::display;
 use league::player::invitations::{Invitations, Moves};
 use league::program::terminal::describe_refusal;
 use league::protocol::{
-    ERROR_CODES, GameError, IncomingMessage, LeagueCompleted, Message, ProtocolError, parse,
+    ErrorCode, GameError, IncomingMessage, LeagueCompleted, PlayerRequest, ProtocolError, parse,
 };
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -17,14 +17,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 /// What a refusal is, in short.
-fn code<T>(outcome: Result<T, ProtocolError>) -> &'static str {
-    outcome.map_or_else(|refusal| refusal.code.as_str(), |_| "ok")
+fn code<T>(outcome: Result<T, ProtocolError>) -> String {
+    outcome.map_or_else(|refusal| refusal.code.to_string(), |_| "ok".into())
 }
 
 /// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token
 /// (`-` for none), and the conversation. Says what comes of it. A token is announced beside the
 /// matches, or `inside`, as by other managers.
-fn done(invitations: &mut Invitations, line: &str) -> &'static str {
+fn done(invitations: &mut Invitations, line: &str) -> String {
     let mut words = line.split(' ').chain(["-"]);
     let [verb, id, token] = [(); 3].map(|()| words.next().unwrap());
     let token = match token {
@@ -50,10 +50,10 @@ fn done(invitations: &mut Invitations, line: &str) -> &'static str {
         envelope, message, ..
     } = parse(&message_of_line(&output)).unwrap();
     match message {
-        Message::GameInvitation(invitation) => code(invitations.join(&envelope, invitation)),
-        Message::RoundAnnouncement(round) => {
+        PlayerRequest::GameInvitation(invitation) => code(invitations.join(&envelope, invitation)),
+        PlayerRequest::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
-            ""
+            String::new()
         }
         _ => code(invitations.find(&envelope, id)),
     }
@@ -72,8 +72,8 @@ fn output(command: &str) -> String {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 panic!("{reason}")
             };
-            let (code, ..) = ERROR_CODES.iter().find(|row| row.1 == code).unwrap();
-            let refusal = ProtocolError::field(*code, field, problem);
+            let code = ErrorCode::from(code.to_string());
+            let refusal = ProtocolError::field(code, field, problem);
             describe_refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
         }
     }
@@ -96,7 +96,7 @@ fn run_command(invitations: &mut Invitations, command: &str) -> String {
             lines.for_each(|line| assert_eq!(done(invitations, &line), "ok", "{line}"));
         }
         ("announced", id) => return invitations.is_announced(id).to_string(),
-        _ => return done(invitations, command).into(),
+        _ => return done(invitations, command),
     }
     String::new()
 }

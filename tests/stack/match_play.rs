@@ -19,14 +19,17 @@ use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// The best answer to a question: P01 chooses even, P02 odd, and both make the first legal move.
-fn good(question: &Message, id: &str) -> Value {
-    let mut answer = match question {
-        Message::ChooseParityCall(_) => {
+fn good(question: &impl Message, id: &str) -> Value {
+    let mut answer = match question.name() {
+        ChooseParityCall::NAME => {
             let choice = if id == "P01" { "even" } else { "odd" };
             json!({"message_type": "CHOOSE_PARITY_RESPONSE", "parity_choice": choice})
         }
-        Message::ChooseMoveCall(call) => json!({"message_type": "CHOOSE_MOVE_RESPONSE",
-            "move_number": call.move_number, "move": call.legal_moves[0]}),
+        ChooseMoveCall::NAME => {
+            let call = json!(question);
+            json!({"message_type": "CHOOSE_MOVE_RESPONSE",
+                "move_number": call["move_number"], "move": call["legal_moves"][0]})
+        }
         _ => json!({"message_type": "GAME_JOIN_ACK", "accept": true}),
     };
     answer["match_id"] = json!("R1M1");
@@ -36,19 +39,24 @@ fn good(question: &Message, id: &str) -> Value {
 
 /// An answer as the reader of players' answers reads it: what the referee knows of the envelope is
 /// supplied.
-fn read_as_it_comes(answer: Value) -> Result<Message, CallError> {
-    let mut completed = answer.clone();
-    fill_defaults(&mut completed, |_, field| match field {
+fn read_as_it_comes<R: Message>(mut answer: Value) -> Result<R, CallError> {
+    let supplied = fill_defaults(&mut answer, |_, field| match field {
         "sender" | "conversation_id" => Some("known".into()),
         _ => None,
     });
-    let understood = parse(&completed).map_err(|refusal| CallError::wrong(refusal, &answer))?;
+    let understood =
+        parse(&answer).map_err(|refusal| CallError::wrong_reply(&answer, &supplied, refusal))?;
     Ok(understood.message)
 }
 
 /// What a player does with a question: `silence`, `well`, `well but EDITS`, `says JSON`, or the
 /// name of a failure.
-fn answer(act: &str, question: &Message, id: &str, limit: Duration) -> Result<Message, CallError> {
+fn answer<C: Call<Reply: Message>>(
+    act: &str,
+    question: &C,
+    id: &str,
+    limit: Duration,
+) -> Result<C::Reply, CallError> {
     let (word, rest) = act.split_once(' ').unwrap_or((act, ""));
     Err(match word {
         "well" => {
@@ -89,7 +97,7 @@ struct MatchLog {
     story: [Vec<String>; 2],
     /// What each player was told.
     errors: [Vec<GameError>; 2],
-    overs: Vec<Message>,
+    overs: Vec<GameOver>,
     kept: Vec<GameResult>,
     /// How many were asked at the same time, each time.
     at_once: Vec<usize>,
@@ -147,7 +155,7 @@ impl Script {
         );
         match (outcome, &seen.overs[..]) {
             (None, overs) => assert_eq!(overs, []),
-            (Some(outcome), [Message::GameOver(over)]) => {
+            (Some(outcome), [over]) => {
                 assert_eq!(over.game_result, *outcome);
                 assert_eq!(seen.kept.first(), Some(outcome));
                 self.check_report(outcome);
@@ -159,12 +167,8 @@ impl Script {
             .zip(&seen.errors)
             .flat_map(|(id, all)| all.iter().map(move |item| (id, item)))
         {
-            let named = (&*error.error_code, &*error.error_description);
-            assert!(
-                ERROR_CODES
-                    .iter()
-                    .any(|(_, code, name)| (*code, *name) == named)
-            );
+            assert!(!matches!(error.error_code, ErrorCode::Other(_)));
+            assert_eq!(error.error_code.name(), error.error_description);
             assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", *id));
             assert!(error.consequence.is_some(), "{error:?}");
             assert!(json!(error).to_string().len() < 5000, "{error:?}");
@@ -203,32 +207,37 @@ fn at(time: Timestamp) -> u64 {
 }
 
 impl MatchIo for Script {
-    fn ask(&self, seat: usize, message: &Message, timeout: Duration) -> Result<Message, CallError> {
-        let state = match message {
-            Message::GameInvitation(_) => MatchState::WaitingForPlayers,
+    fn call<C: Call<Reply: Message>>(
+        &self,
+        seat: usize,
+        question: &C,
+        timeout: Duration,
+    ) -> Result<C::Reply, CallError> {
+        let state = match question.name() {
+            GameInvitation::NAME => MatchState::WaitingForPlayers,
             _ => MatchState::CollectingChoices,
         };
         if self.taken_at == Some(state) {
             return Err(CallError::Local("the match is no longer ours".into()));
         }
         let limit_sec = timeout.as_secs();
-        let question = match message {
-            Message::ChooseParityCall(call) => {
-                format!(
-                    "CHOOSE_PARITY_CALL, {limit_sec} s, deadline t={}s",
-                    at(call.deadline)
-                )
+        let body = json!(question);
+        let name = question.name();
+        let line = match name {
+            ChooseParityCall::NAME => {
+                let deadline = at(decode(&body["deadline"]).unwrap());
+                format!("{name}, {limit_sec} s, deadline t={deadline}s")
             }
-            Message::ChooseMoveCall(call) => {
-                let position = call.position.replace('\n', "/");
-                format!("CHOOSE_MOVE_CALL {}, position {position}", call.move_number)
+            ChooseMoveCall::NAME => {
+                let position = body["position"].as_str().unwrap().replace('\n', "/");
+                format!("{name} {}, position {position}", body["move_number"])
             }
-            _ => format!("GAME_INVITATION, {limit_sec} s"),
+            _ => format!("{name}, {limit_sec} s"),
         };
-        self.note(seat, &question);
+        self.note(seat, &line);
         let act = self.seen().scripts[seat].pop_front();
         let act = act.unwrap_or("well".into());
-        let answer = answer(&act, message, ["P01", "P02"][seat], timeout);
+        let answer = answer(&act, question, ["P01", "P02"][seat], timeout);
         let takes = match &answer {
             Err(CallError::Timeout(limit)) => *limit,
             Err(failure) if failure.is_retryable() => Duration::ZERO,
@@ -238,12 +247,12 @@ impl MatchIo for Script {
         answer
     }
 
-    fn notify_both(&self, message: Message) {
+    fn send_result(&self, result: GameOver) {
         let is_kept = self.seen().kept.len() == 1 && self.keeps;
         assert!(is_kept, "told before it is kept");
         self.note(0, "GAME_OVER");
         self.note(1, "GAME_OVER");
-        self.seen().overs.push(message);
+        self.seen().overs.push(result);
     }
 
     fn in_parallel<T: Send>(
@@ -255,10 +264,7 @@ impl MatchIo for Script {
         Ok(seats.iter().map(|seat| task(*seat)).collect())
     }
 
-    fn notify(&self, seat: usize, message: Message) {
-        let Message::GameError(error) = message else {
-            panic!("{message:?}")
-        };
+    fn send_error(&self, seat: usize, error: GameError) {
         let next = match &error.retry_info {
             None => error.action_required.clone(),
             Some(retry) => {

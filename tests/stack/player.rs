@@ -284,7 +284,14 @@ fn rejected_player_prints_the_reason() {
     for [status, body, expected] in rows(NO_LETTING_IN) {
         let test = TestLeague::new("");
         let body = body.replace("ESCAPE", "\u{1b}");
-        let manager = FakeAgent::new(move |_| fake::status(status, &body));
+        let manager = FakeAgent::new(move |request| {
+            let is_referee = request["params"]["message_type"] == "REFEREE_REGISTER_REQUEST";
+            let body = match is_referee {
+                true => body.replace("LEAGUE_REGISTER", "REFEREE_REGISTER"),
+                false => body.clone(),
+            };
+            fake::status(status, &body)
+        });
         for program in ["player", "referee"] {
             let mut agent = test.start(program, &format!("--manager {}", manager.url));
             assert_eq!(agent.wait().code(), Some(1));

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::games::{self, derive_seed, even_odd, forfeit, judge, parity};
+use league::games::{self, derive_seed, even_odd, judge, parity, tic_tac_toe};
 use league::games::{Scoring, TieBreak};
 use league::json::decode;
 use league::manager::agent_status::AgentStatus;
@@ -58,7 +58,6 @@ pub fn rules() -> Config {
         league,
         system: file("system.json"),
         agents: file("agents/agents_config.json"),
-        games: file("games/games_registry.json"),
         referee_defaults: file("defaults/referee.json"),
         player_defaults: file("defaults/player.json"),
     }
@@ -312,13 +311,13 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
                 status: ResultStatus::Win,
                 winner_player_id: Some(players[0].clone()),
                 reason: Some("so it was".into()),
-                ..games::result_without_winner(&players, &moves)
+                ..tic_tac_toe::GAME.result_without_winner(&players, &moves)
             };
         }
         match choices {
             Some(choices) => judge(&players, choices, 8),
             None if failures == [None, None] => seeded(7, game),
-            None => forfeit(&players, &[], &failures),
+            None => even_odd::GAME.forfeit(&players, &[], &failures),
         }
     }
 }

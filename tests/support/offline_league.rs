@@ -417,11 +417,9 @@ impl OfflineLeague {
 }
 
 /// The body of a message as it is sent.
-fn body(message: impl Into<Message>) -> Value {
-    let message = message.into();
+fn body(message: impl Message) -> Value {
     let mut body = json!(message);
     remove_absent(&mut body, &message.spec().schema);
-    body.as_object_mut().unwrap().remove("message_type");
     body
 }
 

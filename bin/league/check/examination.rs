@@ -128,12 +128,12 @@ impl Examination {
     /// Returns a text about Even/Odd with the names of the league's game instead.
     pub fn translate(&self, text: &str) -> String {
         let (from, to) = (&even_odd::GAME, self.game());
-        let (from_answer, from_field) = from.answer_format();
-        let (to_answer, to_field) = to.answer_format();
+        let (from_call, from_answer) = from.messages.names();
+        let (to_call, to_answer) = to.messages.names();
         text.replace(from.game_type, to.game_type)
-            .replace(&call_name(from), &call_name(to))
+            .replace(from_call, to_call)
             .replace(from_answer, to_answer)
-            .replace(from_field, to_field)
+            .replace(from.messages.field(), to.messages.field())
     }
 
     /// Returns the result of a game in which P01 always plays the first legal move and P04 the last
@@ -190,7 +190,7 @@ impl Examination {
     /// Takes the step that must come before a step; returns true if it succeeded. The agent must
     /// answer at its endpoint, and the other matches are played only after the first one.
     fn take_earlier_step(&self, step: &Step) -> bool {
-        let call = call_name(self.game());
+        let (call, _) = self.game().messages.names();
         let end_of_first_match = match self.kind() {
             AgentKind::Referee => "P04 GAME_OVER R1M1".into(),
             _ => format!("{call} R1M1"),
@@ -203,7 +203,7 @@ impl Examination {
             name if name == call && step.change.is_empty() => {
                 format!("GAME_INVITATION {}", step.match_id)
             }
-            name if [&call, GameError::NAME, GameOver::NAME].contains(&name) => end_of_first_match,
+            name if [call, GameError::NAME, GameOver::NAME].contains(&name) => end_of_first_match,
             RoundAnnouncement::NAME if step.match_id != "R1M1" => end_of_first_match,
             _ => "ping".into(),
         };
@@ -224,7 +224,7 @@ impl Examination {
         let timeout = match step.name {
             _ if step.change == "a caller that gives up" => Duration::from_millis(1),
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
-            name if name == call_name(self.game()) => timeouts.move_timeout_sec.0,
+            name if name == self.game().messages.names().0 => timeouts.move_timeout_sec.0,
             _ => timeouts.generic_response_timeout_sec.0,
         };
 
@@ -263,9 +263,4 @@ impl Examination {
             },
         }
     }
-}
-
-/// Returns the `message_type` of the call for a move.
-pub fn call_name(game: &Game) -> String {
-    game.answer_format().0.replace("RESPONSE", "CALL")
 }

@@ -61,7 +61,7 @@ pub const CHECKS: &[Check] = &[
         "Choice",
         "CHOOSE_PARITY_RESPONSE is the answer",
         "CHOOSE_PARITY_CALL R1M1",
-        |examination, call| call.check_text("message_type", examination.game().answer_format().0),
+        |examination, call| call.check_text("message_type", examination.game().messages.names().1),
     ),
     check(
         Required,
@@ -186,7 +186,7 @@ pub const CHECKS: &[Check] = &[
 
 fn check_choice(examination: &Examination, call: &Exchange) -> Option<Observation> {
     let game = examination.game();
-    let (_, field) = game.answer_format();
+    let field = game.messages.field();
     let legal_moves = games::quoted_list(&(game.legal_moves)(&[]));
     call.check_field(field, format!("exactly {legal_moves}"), |choice| {
         game.parse_move(&[], choice).is_ok()
@@ -215,7 +215,7 @@ fn check_sender(examination: &Examination, call: &Exchange) -> Option<Observatio
 }
 
 fn check_same_choice(examination: &Examination, call: &Exchange) -> Option<Observation> {
-    let (_, field) = examination.game().answer_format();
+    let field = examination.game().messages.field();
     let first_call = examination.exchange("CHOOSE_PARITY_CALL R1M1")?;
     let first = &first_call.message()[field];
     let is_good = call.reply().is_some_and(|reply| reply[field] == *first);

@@ -4,7 +4,7 @@
 //! not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
 
 use super::Severity::{Recommended, Required, Tolerated};
-use super::examination::{Examination, call_name};
+use super::examination::Examination;
 use super::exchange::{Exchange, Observation};
 use super::messages::{MATCH_TOKEN, fill};
 use super::{Check, check, check_accepted};
@@ -12,7 +12,8 @@ use crate::children::until;
 use league::games;
 use league::net::client::ok;
 use league::protocol::{
-    GameInvitation, GameJoinAck, GameResult, MatchResult, ResultDetails, ResultStatus, parse,
+    GameInvitation, GameJoinAck, GameResult, ManagerRequest, MatchResult, MatchResultReport,
+    PlayerRequest, ResultDetails, ResultStatus, parse,
 };
 use serde_json::{Value, json};
 use std::thread;
@@ -258,12 +259,12 @@ impl Examination {
     /// Returns the answer of a player of ours. In the first match it takes some time, so that calls
     /// that arrive meanwhile were sent at the same time.
     pub fn answer_as_player(&self, id: &str, call: &Exchange) -> Option<Value> {
-        let (answer_name, move_field) = self.game().answer_format();
+        let (call_name, answer_name) = self.game().messages.names();
         let message_type = call.text("message_type");
         let match_id = call.text("match_id");
         let answer_type = if message_type == GameInvitation::NAME {
             GameJoinAck::NAME
-        } else if message_type == call_name(self.game()) {
+        } else if message_type == call_name {
             answer_name
         } else {
             return Some(ok());
@@ -290,7 +291,7 @@ impl Examination {
             ("player_id", json!(id)),
             ("auth_token", call.message()["auth_token"].clone()),
             ("move_number", call.message()["move_number"].clone()),
-            (move_field, choice),
+            (self.game().messages.field(), choice),
         ];
         let mut answer = self.message(answer_type, match_id);
         fill(&mut answer, &fields);
@@ -333,7 +334,12 @@ impl Examination {
     /// Checks a message: our own programs must be able to read it, and it must have these values.
     fn check_message(&self, call: &Exchange, expected: &Value) -> Option<Observation> {
         let message = call.message();
-        if let Err(refusal) = parse(message) {
+        let refusal = if message["message_type"] == MatchResultReport::NAME {
+            parse::<ManagerRequest>(message).err()
+        } else {
+            parse::<PlayerRequest>(message).err()
+        };
+        if let Some(refusal) = refusal {
             return Some(call.observe(refusal, "the fields of protocol.md", false));
         }
 

@@ -1,0 +1,94 @@
+//! The attempts at a task that can fail: how many there are, and the delays between them. Every
+//! wait between two attempts is here: for registrations (`session.rs`), for the questions and
+//! results of a referee (`referee.rs`, `referee/match_play.rs`) and for notifications
+//! (`manager/recipient.rs`).
+
+use super::config::{Backoff, RetryPolicy};
+use std::thread;
+use std::time::Duration;
+
+/// The attempts at one task.
+#[derive(Debug, Clone)]
+pub struct Attempts {
+    policy: RetryPolicy,
+    is_endless: bool,
+    /// Number of attempts that have failed.
+    pub failed: u32,
+}
+
+impl Attempts {
+    /// Returns as many attempts as the policy has.
+    pub fn new(policy: RetryPolicy) -> Attempts {
+        Attempts {
+            policy,
+            is_endless: false,
+            failed: 0,
+        }
+    }
+
+    /// Returns attempts without an end, always at the delay before the second attempt.
+    pub fn endless(policy: RetryPolicy) -> Attempts {
+        Attempts {
+            is_endless: true,
+            ..Attempts::new(policy)
+        }
+    }
+
+    /// Counts a failed attempt. Returns the delay before the next one, or `None` if that was the
+    /// last. A delay may be shorter than `max_delay` (for example by a random part), but not
+    /// longer: the manager relies on `max_total_time`.
+    pub fn next_delay(&mut self) -> Option<Duration> {
+        self.failed += 1;
+        self.delay()
+    }
+
+    /// Returns the delay between the last attempt that has failed and the next one, or `None` if
+    /// there is none.
+    pub fn delay(&self) -> Option<Duration> {
+        let failed = if self.is_endless { 1 } else { self.failed };
+        let has_next = self.is_endless || failed < self.policy.max_retries;
+        has_next.then(|| self.policy.max_delay(failed))
+    }
+
+    /// Counts a failed attempt, and waits before the next one. Returns false if that was the last.
+    pub fn wait(&mut self) -> bool {
+        let delay = self.next_delay();
+        delay.map(thread::sleep).is_some()
+    }
+}
+
+impl RetryPolicy {
+    /// Returns the maximum delay after a number of failed attempts: 2 s, 4 s, 8 s …, or always 2 s.
+    fn max_delay(&self, failed: u32) -> Duration {
+        let base = self.base_delay_sec.0;
+        match self.backoff_strategy {
+            Backoff::Exponential => base.saturating_mul(1 << (failed.clamp(1, 16) - 1)),
+            Backoff::Fixed => base,
+        }
+    }
+
+    /// Returns the longest time that all attempts can take, if each takes `timeout`.
+    pub fn max_total_time(&self, timeout: Duration) -> Duration {
+        let delays: Duration = (1..self.max_retries)
+            .map(|failed| self.max_delay(failed))
+            .sum();
+        timeout * self.max_retries + delays
+    }
+
+    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
+    pub fn retry<T, E>(
+        &self,
+        sleep: impl Fn(Duration),
+        should_retry: impl Fn(&E) -> bool,
+        mut attempt: impl FnMut() -> Result<T, E>,
+    ) -> Result<T, E> {
+        let mut attempts = Attempts::new(*self);
+        loop {
+            let result = attempt();
+            match (&result, attempts.next_delay()) {
+                (Err(error), Some(delay)) if should_retry(error) => sleep(delay),
+                _ => return result,
+            }
+        }
+    }
+}
