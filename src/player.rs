@@ -31,7 +31,7 @@ use crate::program::terminal::{describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
-    PlayerRequest, ProtocolError, Record, Reply,
+    LeagueCompleted, PlayerRequest, ProtocolError, Record, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
@@ -227,13 +227,7 @@ impl Agent for Player {
             PlayerRequest::RoundAnnouncement(round) => {
                 lock(&self.invitations).announce(&credentials.agent_id, round);
             }
-            PlayerRequest::LeagueCompleted(league) => {
-                self.save_history();
-                if self.session.end_league() {
-                    let text = display::league_over(&credentials.agent_id, &league);
-                    (self.options.on_league_over)(&text);
-                }
-            }
+            PlayerRequest::LeagueCompleted(league) => self.end(&credentials.agent_id, &league),
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
@@ -289,6 +283,14 @@ pub struct PlayerState {
 }
 
 impl Player {
+    /// Ends the player with its league.
+    fn end(&self, player_id: &str, league: &LeagueCompleted) {
+        self.save_history();
+        if self.session.end_league() {
+            (self.options.on_league_over)(&display::league_over(player_id, league));
+        }
+    }
+
     /// Accepts an invitation.
     fn join(
         &self,

@@ -22,12 +22,12 @@ pub struct Seat<'a> {
     pub number: usize,
 }
 
-/// What a player is asked for.
+/// A question to a player.
 #[derive(Clone, Copy, PartialEq)]
-pub enum Step {
-    /// To join the match.
+pub enum Question {
+    /// The invitation to the match.
     Join,
-    /// Its next move.
+    /// The question for its next move.
     Move,
 }
 
@@ -132,36 +132,42 @@ impl Seat<'_> {
         expect(ErrorCode::TokenInvalid, "player_id", player_id, expected)
     }
 
-    /// Returns the method that a step calls, and the `message_type` of a valid reply.
-    fn names(&self, step: Step) -> (&'static str, &'static str) {
-        let (question, reply) = match step {
-            Step::Join => (GameInvitation::NAME, GameJoinAck::NAME),
-            Step::Move => self.assignment.game.messages.names(),
+    /// Returns the method of a question, and the `message_type` of a valid reply.
+    fn names(&self, question: Question) -> (&'static str, &'static str) {
+        let (message_type, reply) = match question {
+            Question::Join => (GameInvitation::NAME, GameJoinAck::NAME),
+            Question::Move => self.assignment.game.messages.names(),
         };
-        let method = MessageSpec::by_type(question).map_or(question, |spec| spec.method);
+        let spec = MessageSpec::by_type(message_type);
+        let method = spec.map_or(message_type, |spec| spec.method);
         (method, reply)
     }
 
     /// Returns the sentence that explains why the player loses after a number of attempts.
-    pub fn describe_failure(&self, step: Step, failure: &CallError, attempts: u32) -> String {
+    pub fn describe_failure(
+        &self,
+        question: Question,
+        failure: &CallError,
+        attempts: u32,
+    ) -> String {
         let attempts = match attempts {
             1 => String::new(),
             _ => format!(", at the last of {attempts} attempts"),
         };
 
-        let (method, expected) = self.names(step);
+        let (method, expected) = self.names(question);
         failure.describe(method, &attempts, expected)
     }
 
     /// Returns GAME_ERROR for a player whose reply was not the expected one.
     pub fn game_error(
         &self,
-        step: Step,
+        question: Question,
         failure: &CallError,
         retry_info: RetryInfo,
         consequence: &str,
     ) -> GameError {
-        let (method, expected) = self.names(step);
+        let (method, expected) = self.names(question);
         let mut refusal =
             ProtocolError::new(failure.code(), failure.describe(method, "", expected));
         if let CallError::InvalidReply(wrong, _) = failure

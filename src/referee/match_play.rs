@@ -8,7 +8,7 @@
 //! `match_messages.rs`. Read next: `player/invitations.rs`, the player's side.
 
 use super::assignments::Assignment;
-use super::match_messages::{Seat, Step};
+use super::match_messages::{Question, Seat};
 use crate::games::{Move, MoveMessages};
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
@@ -66,7 +66,7 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
 
     // Invite both players at the same time.
     let answers = io.in_parallel(&[0, 1], |seat| {
-        PlayerCall::new(assignment, seat, Step::Join, io).repeat(PlayerCall::invite)
+        PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
     })?;
     for (seat, answer) in answers.into_iter().enumerate() {
         failures[seat] = answer?.err();
@@ -76,7 +76,7 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
     let mut seats = game.players_to_move(&moves);
     while failures == [None, None] && !seats.is_empty() {
         let answers = io.in_parallel(&seats, |seat| {
-            let call = PlayerCall::new(assignment, seat, Step::Move, io);
+            let call = PlayerCall::new(assignment, seat, Question::Move, io);
             call.repeat(|call| call.ask_for_move(&moves))
         })?;
         for (seat, answer) in seats.into_iter().zip(answers) {
@@ -103,10 +103,10 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
     Ok(result)
 }
 
-/// One step of the match for one player, with the state of its attempts.
+/// A question to one player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
     player: Seat<'a>,
-    step: Step,
+    question: Question,
     io: &'a Io,
     timeout: Duration,
     /// End of the time limit, since the match began.
@@ -130,15 +130,15 @@ enum NextStep {
 }
 
 impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
-    fn new(assignment: &'a Assignment, number: usize, step: Step, io: &'a Io) -> Self {
+    fn new(assignment: &'a Assignment, number: usize, question: Question, io: &'a Io) -> Self {
         let timeouts = &io.config().timeouts;
-        let timeout = match step {
-            Step::Join => timeouts.game_join_ack_timeout_sec.0,
-            Step::Move => timeouts.move_timeout_sec.0,
+        let timeout = match question {
+            Question::Join => timeouts.game_join_ack_timeout_sec.0,
+            Question::Move => timeouts.move_timeout_sec.0,
         };
         PlayerCall {
             player: Seat { assignment, number },
-            step,
+            question,
             io,
             timeout,
             deadline: Duration::ZERO,
@@ -168,7 +168,9 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             match next {
                 NextStep::GiveUp => {
                     let attempts = self.attempts.failed;
-                    let reason = self.player.describe_failure(self.step, &failure, attempts);
+                    let reason = self
+                        .player
+                        .describe_failure(self.question, &failure, attempts);
                     return Ok(Err(reason));
                 }
                 NextStep::AskNow => self.is_correction = true,
@@ -243,7 +245,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
         if (is_too_slow && self.is_correction)
-            || (self.step == Step::Join && !has_connection_failed)
+            || (self.question == Question::Join && !has_connection_failed)
         {
             NextStep::GiveUp
         } else if failure.is_retryable() {
@@ -279,7 +281,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         };
 
         let player = self.player;
-        let error = player.game_error(self.step, failure, retry_info, consequence);
+        let error = player.game_error(self.question, failure, retry_info, consequence);
         self.io.send_error(player.number, error);
     }
 }
