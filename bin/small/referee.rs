@@ -170,7 +170,7 @@ impl Match {
 
         // The number decides.
         self.enter(MatchState::DrawingNumber);
-        let number = fastrand::u32(1..=10);
+        let number = fastrand::u32(even_odd::NUMBERS);
         games::judge(&self.players, [choice_a, choice_b], number)
     }
 

@@ -7,7 +7,7 @@ use crate::protocol::{GameResult, Parity};
 use std::ops::RangeInclusive;
 
 /// The numbers from which one is drawn.
-const NUMBERS: RangeInclusive<u32> = 1..=10;
+pub const NUMBERS: RangeInclusive<u32> = 1..=10;
 
 /// The game.
 pub static GAME: Game = Game {
