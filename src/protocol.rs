@@ -11,9 +11,16 @@
 //! `Value` is checked by its handler. To add a message, write a struct and a row of the list; to
 //! add a field, write it into the struct.
 //!
+//! Each enum has a `From` for each of its structs. A [`Message`] knows its name on the wire and its
+//! row (`name`, `spec`). [`parse`] reads an [`IncomingMessage`], which is the envelope and the
+//! message; [`to_json`] writes both as one object, and where both have a field, that of the message
+//! counts. A message is refused with a [`ProtocolError`]: `new(code, problem)`, or
+//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`, E003
+//! `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`.
+//!
 //! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no
-//! clock and no socket. The page `protocol.md`, which `cargo doc` shows below, describes the same
-//! for other languages, with every exchange as JSON.
+//! socket. The page `protocol.md`, which `cargo doc` shows below, describes the same for other
+//! languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
 #![allow(
@@ -463,7 +470,7 @@ pub struct TurnContext {
     pub your_standings: Option<Record>,
 }
 
-/// The player's choice. Judging it is the game's business, not the reader's.
+/// The player's choice. The game judges it, not the parser.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChooseParityResponse {
     pub match_id: String,
@@ -530,8 +537,8 @@ pub struct MoveMade {
     pub r#move: String,
 }
 
-/// An error in a match: the referee tells the player that it concerns, or the refusal of a message
-/// of the match.
+/// An error in a match. A referee tells it to the player concerned; it is also the refusal of a
+/// message of a match.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,
@@ -588,7 +595,7 @@ pub struct ResultDetails {
     pub moves: Option<Vec<MoveMade>>,
 }
 
-/// The report is on the manager's disk.
+/// The report is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchResultAck {
     pub match_id: String,

@@ -321,6 +321,7 @@ impl Manager {
                 problem,
             ));
         };
+        // A report has the same facts as GAME_OVER in another form: compare that one.
         let result = games::game_result(&report.result);
         if *the_match.result.get_or_insert(result.clone()) != result {
             let problem = "another result is recorded";

@@ -146,6 +146,7 @@ impl Match {
         });
         if joined != [Ok(()), Ok(())] {
             let failures = joined.map(|joined| joined.err());
+            // The other player wins; if both failed, neither does.
             return even_odd::GAME.forfeit(&self.players, &[], &failures);
         }
 
