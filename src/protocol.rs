@@ -31,10 +31,9 @@ pub use parse::{DEFAULTED_FIELDS, IncomingMessage, fill_defaults, parse, to_json
 pub use table::MessageSpec;
 
 use crate::json::nullable;
-use crate::values::Timestamp;
+use crate::values::{ByPlayer, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version of the protocol.
@@ -465,7 +464,7 @@ pub struct GameResult {
     pub drawn_number: Option<u32>,
     #[serde(default, deserialize_with = "nullable")]
     pub number_parity: Option<Parity>,
-    pub choices: BTreeMap<String, Option<Parity>>,
+    pub choices: ByPlayer<Option<Parity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -518,7 +517,7 @@ pub struct MatchResultReport {
 pub struct MatchResult {
     #[serde(default, deserialize_with = "nullable")]
     pub winner: Option<String>,
-    pub score: BTreeMap<String, i32>,
+    pub score: ByPlayer<i32>,
     pub details: ResultDetails,
 }
 
@@ -528,7 +527,7 @@ pub struct MatchResult {
 pub struct ResultDetails {
     #[serde(default, deserialize_with = "nullable")]
     pub drawn_number: Option<u32>,
-    pub choices: BTreeMap<String, Option<Parity>>,
+    pub choices: ByPlayer<Option<Parity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ResultStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]
