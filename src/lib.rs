@@ -37,7 +37,7 @@
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
 //! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
-//! src/values/     texts, timestamps, endpoints
+//! src/values/     texts, timestamps, endpoints, values of the players of a match
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,

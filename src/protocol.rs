@@ -39,10 +39,9 @@ pub use parse::{DEFAULTED_FIELDS, IncomingMessage, fill_defaults, parse, to_json
 pub use table::{Call, Message, MessageSpec};
 
 use crate::json::{FieldError, deserialize, nullable};
-use crate::values::Timestamp;
+use crate::values::{ByPlayer, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// The version of the protocol.
@@ -523,7 +522,7 @@ pub struct GameResult {
     pub drawn_number: Option<u32>,
     #[serde(default, deserialize_with = "nullable")]
     pub number_parity: Option<Parity>,
-    pub choices: BTreeMap<String, Option<Parity>>,
+    pub choices: ByPlayer<Option<Parity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -576,7 +575,7 @@ pub struct MatchResultReport {
 pub struct MatchResult {
     #[serde(default, deserialize_with = "nullable")]
     pub winner: Option<String>,
-    pub score: BTreeMap<String, i32>,
+    pub score: ByPlayer<i32>,
     pub details: ResultDetails,
 }
 
@@ -586,7 +585,7 @@ pub struct MatchResult {
 pub struct ResultDetails {
     #[serde(default, deserialize_with = "nullable")]
     pub drawn_number: Option<u32>,
-    pub choices: BTreeMap<String, Option<Parity>>,
+    pub choices: ByPlayer<Option<Parity>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<ResultStatus>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -2,9 +2,11 @@
 //! the texts: which names are legal, how tokens are made, compared and redacted, and how much of a
 //! peer's text is shown.
 
+mod by_player;
 mod endpoint;
 mod timestamp;
 
+pub use by_player::ByPlayer;
 pub use endpoint::Endpoint;
 pub use timestamp::Timestamp;
 

@@ -24,7 +24,12 @@ fn main() -> ExitCode {
             let calls = AtomicU32::new(0);
             run(
                 move |turn: &Turn| match calls.fetch_add(1, Ordering::SeqCst) {
-                    0 => turn.history[turn.history.len()].result.choices[&turn.player_id]
+                    0 => turn.history[turn.history.len()]
+                        .result
+                        .choices
+                        .get(&turn.player_id)
+                        .copied()
+                        .flatten()
                         .unwrap_or(Parity::Odd),
                     _ => Parity::Even,
                 },

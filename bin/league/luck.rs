@@ -10,6 +10,7 @@ use crate::expected_points::outcomes;
 use crate::view::LeagueView;
 use league::program::terminal::plural;
 use league::protocol::ResultStatus;
+use league::values::ByPlayer;
 
 /// Number of matches that are simulated in all leagues together.
 const SIMULATED_MATCHES: usize = 6_000_000;
@@ -60,7 +61,7 @@ pub fn luck(view: &LeagueView) -> Option<String> {
         match the_match.ending {
             None => {}
             Some(ResultStatus::TechnicalLoss) => {
-                for (player_id, points) in the_match.score.iter().flatten() {
+                for (player_id, points) in the_match.score.iter().flat_map(ByPlayer::iter) {
                     technical_points[position(view, player_id)?] += points;
                 }
             }

@@ -11,9 +11,8 @@ use league::manager::standings::ChoiceCounts;
 use league::protocol::{
     AgentKind, AgentState, Champion, LeaguePhase, MoveMade, Parity, ResultStatus, Standing,
 };
-use league::values::Timestamp;
+use league::values::{ByPlayer, Timestamp};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The states of a match for its manager.
@@ -138,9 +137,9 @@ pub struct MatchView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub drawn_number: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub choices: Option<BTreeMap<String, Option<Parity>>>,
+    pub choices: Option<ByPlayer<Option<Parity>>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub score: Option<BTreeMap<String, i32>>,
+    pub score: Option<ByPlayer<i32>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -297,7 +297,11 @@ impl League {
     /// Returns a line about a result, with the names of the players.
     pub fn describe(&self, report: &MatchResultReport) -> String {
         let result = games::game_result(&report.result);
-        let names: Vec<String> = result.choices.keys().map(|id| self.name_of(id)).collect();
+        let names: Vec<String> = result
+            .choices
+            .iter()
+            .map(|(id, _)| self.name_of(id))
+            .collect();
         let outcome = match &result.winner_player_id {
             Some(winner) => format!("{} wins", self.name_of(winner)),
             None if result.status == ResultStatus::Draw => "a draw".to_string(),

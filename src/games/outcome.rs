@@ -3,8 +3,8 @@
 
 use super::{Game, Move, MoveMessages, parity};
 use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
+use crate::values::ByPlayer;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
 
 /// Points for each result, and how ties are broken: `scoring` in the league file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -58,22 +58,16 @@ impl Game {
 
     /// Returns a technical loss of both players after these moves.
     pub fn result_without_winner(&self, players: &[String; 2], moves: &[Move]) -> GameResult {
-        let mut choices = BTreeMap::new();
-        for player in players {
-            choices.insert(player.clone(), None);
-        }
-
+        let mut choices = [None; 2];
         let mut others = Vec::new();
         for played in moves {
-            let player_id = players[played.seat].clone();
             match self.messages {
                 MoveMessages::Parity => {
                     let mut all = [Parity::Even, Parity::Odd].into_iter();
-                    let choice = all.find(|choice| choice.as_str() == played.text);
-                    choices.insert(player_id, choice);
+                    choices[played.seat] = all.find(|choice| choice.as_str() == played.text);
                 }
                 MoveMessages::Move => others.push(MoveMade {
-                    player_id,
+                    player_id: players[played.seat].clone(),
                     r#move: played.text.clone(),
                 }),
             }
@@ -84,7 +78,7 @@ impl Game {
             winner_player_id: None,
             drawn_number: None,
             number_parity: None,
-            choices,
+            choices: players.iter().cloned().zip(choices).collect(),
             reason: None,
             moves: Some(others).filter(|others| !others.is_empty()),
         }
@@ -105,13 +99,11 @@ pub fn points(result: &GameResult, player_id: &str, scoring: &Scoring) -> i32 {
 
 /// Returns the result as MATCH_RESULT_REPORT has it.
 pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
-    let mut score = BTreeMap::new();
-    for player_id in result.choices.keys() {
-        score.insert(player_id.clone(), points(result, player_id, scoring));
-    }
+    let players = result.choices.iter().map(|(id, _)| id);
+    let score = |id: &String| (id.clone(), points(result, id, scoring));
     MatchResult {
         winner: result.winner_player_id.clone(),
-        score,
+        score: players.map(score).collect(),
         details: ResultDetails {
             drawn_number: result.drawn_number,
             choices: result.choices.clone(),
@@ -153,11 +145,11 @@ pub fn game_result(result: &MatchResult) -> GameResult {
 /// Returns the moves of a result: its `choices` by seat, then its `moves`.
 pub fn moves_by_seat(
     players: &[String; 2],
-    choices: &BTreeMap<String, Option<Parity>>,
+    choices: &ByPlayer<Option<Parity>>,
     moves: &Option<Vec<MoveMade>>,
 ) -> Result<Vec<Move>, String> {
     let mut seated = Vec::new();
-    for (player_id, choice) in choices {
+    for (player_id, choice) in choices.iter() {
         if let Some(choice) = choice {
             seated.push(Move {
                 seat: seat_of(players, player_id)?,

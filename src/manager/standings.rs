@@ -7,6 +7,7 @@
 
 use crate::games::{TieBreak, result_status};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};
+use crate::values::ByPlayer;
 use serde::{Deserialize, Serialize};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, HashMap};
@@ -68,7 +69,7 @@ impl PlayerStats {
 }
 
 /// The points of a match, by player id.
-pub type Score = BTreeMap<String, i32>;
+pub type Score = ByPlayer<i32>;
 
 /// Returns the rows in groups, the best first. The players of a group are equal in points and by
 /// all `tiebreakers`, and sorted by id. `scores` are those of all matches, for `head_to_head`.
@@ -109,10 +110,10 @@ fn points_among_equals(groups: &[Vec<Standing>], scores: &[&Score]) -> HashMap<S
 
     let mut points = HashMap::new();
     for score in scores {
-        let mut groups = score.keys().map(|id| group_of.get(id.as_str()));
+        let mut groups = score.iter().map(|(id, _)| group_of.get(id.as_str()));
         let first = groups.next().flatten();
         if first.is_some() && groups.all(|group| group == first) {
-            for (id, won) in *score {
+            for (id, won) in score.iter() {
                 *points.entry(id.clone()).or_default() += won;
             }
         }

@@ -321,7 +321,8 @@ fn describe(outcome: Option<&GameResult>) -> String {
     };
     let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
     let score = match_result(outcome, &usual()).score;
-    let points = format!("{}-{}", score["P01"], score["P02"]);
+    let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
+    let points = format!("{a}-{b}");
     let reason = outcome.reason.as_deref().unwrap();
     format!(
         "{}, winner {winner}, score {points}: {reason}",

@@ -127,7 +127,11 @@ fn check(league: &League) {
     );
     let is_over = league.progress() == LeaguePhase::Completed;
     assert_eq!(is_over, league.started && open.is_none());
-    let points: i32 = results.values().flat_map(|item| item.score.values()).sum();
+    let points: i32 = results
+        .values()
+        .flat_map(|item| item.score.iter())
+        .map(|(_, points)| points)
+        .sum();
     let shown: i32 = table.iter().map(|row| row.points).sum();
     assert_eq!(shown, points, "the points that were reported");
     assert!(table.is_sorted_by_key(|row| std::cmp::Reverse(row.points)));

@@ -2,7 +2,7 @@
 
 use crate::strategies::{self, PastMatch, Strategy, Turn};
 use league::protocol::Parity;
-use std::collections::BTreeMap;
+use league::values::ByPlayer;
 
 /// Returns a turn against an opponent, with a history like `P02:eo P03:-e`: the opponent of a match,
 /// then our choice and its choice, `-` for none.
@@ -27,7 +27,7 @@ fn past_match(n: usize, text: &str) -> PastMatch {
     let mut past = Turn::sample().history[0].clone();
     past.match_id = format!("R{n}M1");
     past.opponent_id = text[..3].into();
-    past.result.choices = BTreeMap::from([
+    past.result.choices = ByPlayer::from_iter([
         ("P01".into(), parity(&text[4..5])),
         (text[..3].into(), parity(&text[5..])),
     ]);
