@@ -7,6 +7,7 @@
 //! machine, and for those who know its token; other callers are refused before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
+use crate::trace::COMMENT;
 use crate::web::text_response;
 use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
@@ -52,8 +53,6 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
 const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
-/// The event of a log line with the reason of a choice.
-pub const COMMENT: &str = "comment";
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
 /// Maximum length of a note, in characters.

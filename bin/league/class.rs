@@ -1,15 +1,14 @@
 //! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
 //! address by which others reach that machine. This file sets the options that the command line
-//! leaves open, and prints what the teacher and the students need; the league is played as any other.
+//! leaves open; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.
 
 use crate::files::{provide_config, stored_league};
-use crate::hooks::{self, LeagueKind, Setup};
+use crate::hooks;
+use crate::setup::{LeagueKind, Setup};
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::terminal::print_line;
 use league::program::{load_config, own_address_towards};
-use league::values::Endpoint;
 
 const OPTIONS: &str = "
   --players N                    start when so many have registered [else on `start`]
@@ -85,23 +84,4 @@ fn listen_for_others(args: &mut Args) -> Result<(), Exit> {
     let endpoint = format!("http://{address}:{port}/mcp");
     args.set("--contact-endpoint", &endpoint);
     Ok(())
-}
-
-/// Prints the lines for students while the lobby is open, and the address of the page.
-pub fn greet(endpoint: &str, is_lobby: bool) {
-    let page = endpoint.trim_end_matches("/mcp");
-    if is_lobby {
-        print_line("\nEach student types these two lines:");
-        print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
-        let options = "--display-name Ada --stay";
-        print_line(&format!("  python3 player.py --manager {page} {options}"));
-    }
-
-    print_line(&format!("\nThe page for the projector is {page}/#wall"));
-
-    if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {
-        print_line(
-            "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
-        );
-    }
 }

@@ -8,11 +8,13 @@ use crate::children::{self, Children};
 use crate::derived::DerivedFields;
 use crate::document::Document;
 use crate::groups::{self, Entrant};
+use crate::practice::{delete_last_practice, restore_last_practice};
+use crate::setup::{LeagueKind, Setup};
 use crate::verify::Checked;
 use crate::web::WebPages;
-use crate::{class, comparison, export, local, losses, operator, rehearsal, statistics};
+use crate::{comparison, export, operator, rehearsal, screen, statistics};
 use league::manager::league::{League, Match};
-use league::manager::{self, Hooks, Manager, screen};
+use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
 use league::net::hardening::restart_process;
 use league::net::http::Response;
@@ -23,7 +25,6 @@ use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
 use league::protocol::LeaguePhase;
-use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
@@ -37,58 +38,6 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of further attempts.
 const MAX_WRITES: u32 = 2;
 
-/// The kinds of leagues that the tool runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum LeagueKind {
-    /// A league whose agents run on this machine.
-    Local,
-    /// A local league whose files the next one replaces; its players are compared with a coin.
-    Practice,
-    /// A practice in which two players are compared.
-    Comparison,
-    /// A league for a class, with referees on this machine.
-    Class,
-    /// A manager alone, with pages.
-    Serve,
-}
-
-impl LeagueKind {
-    /// Returns true if all agents run on this machine.
-    pub fn is_local(self) -> bool {
-        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
-    }
-
-    /// Returns true for a practice or a comparison.
-    pub fn is_practice(self) -> bool {
-        matches!(self, LeagueKind::Practice | LeagueKind::Comparison)
-    }
-}
-
-/// A league as a command has prepared it.
-pub struct Setup {
-    /// The kind of league.
-    pub kind: LeagueKind,
-    /// The players that are started here, in the order of their ids.
-    pub entrants: Vec<Entrant>,
-    /// The league that lies in the data folder.
-    pub stored: Option<League>,
-    /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
-    /// league at a time may use it.
-    pub _lock: Option<File>,
-}
-
-impl Setup {
-    /// Returns a league of agents that register by themselves.
-    pub fn new(kind: LeagueKind) -> Setup {
-        Setup {
-            kind,
-            entrants: Vec::new(),
-            stored: None,
-            _lock: None,
-        }
-    }
-}
-
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
 /// is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
@@ -96,7 +45,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
     if end.is_err() && hooks.setup.kind.is_practice() {
         lock(&hooks.children).kill(); // they write into the folders
-        local::restore_last_practice(&args)?;
+        restore_last_practice(&args)?;
     }
     end?;
     if let Some(problem) = lock(&hooks.problem).take() {
@@ -175,14 +124,14 @@ impl ToolHooks {
             print_line(&statistics::report(&view, &own));
         }
 
-        for player in manager.store.read(losses::players_without_a_match) {
+        for player in manager.store.read(screen::players_without_a_match) {
             let problem = format!("{player} has lost all its matches technically");
             *lock(&self.problem) = Some(problem);
         }
 
         let logs = log_folder(&manager.program.args);
         let store = &manager.store;
-        for line in store.read(|league| losses::first_losses(league, &logs)) {
+        for line in store.read(|league| screen::first_losses(league, &logs)) {
             print_line(&line);
         }
     }
@@ -191,9 +140,9 @@ impl ToolHooks {
 impl Hooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         match self.setup.kind {
-            LeagueKind::Practice => losses::follow_practice(manager),
+            LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => comparison::follow(manager, &self.document),
-            _ => screen::follow(manager),
+            _ => manager::screen::follow(manager),
         }
         self.write_marks(manager)?;
 
@@ -202,7 +151,7 @@ impl Hooks for ToolHooks {
         }
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
-            class::greet(&manager.program.endpoint, is_lobby);
+            screen::greet(&manager.program.endpoint, is_lobby);
             rehearsal::follow(manager, &self.document.rehearsals, self.terminal);
             operator::listen(&manager.program);
         }
@@ -214,7 +163,7 @@ impl Hooks for ToolHooks {
         }
 
         if self.setup.kind.is_practice() {
-            local::delete_last_practice(&manager.program.args)?;
+            delete_last_practice(&manager.program.args)?;
         }
         Ok(())
     }
@@ -311,7 +260,7 @@ impl Hooks for ToolHooks {
     }
 
     fn trace_hint(&self, league: &League, the_match: &Match) -> String {
-        losses::trace_hint(league, the_match, "")
+        screen::trace_hint(league, the_match, "")
     }
 
     fn shows_operator_token(&self) -> bool {

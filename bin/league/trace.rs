@@ -10,7 +10,7 @@
 
 mod diagram;
 
-pub use diagram::diagram;
+pub use diagram::{COMMENT, diagram};
 
 use diagram::{MAX_LINES, text};
 use league::net::http::{OK, Response};

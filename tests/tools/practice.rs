@@ -4,7 +4,7 @@ use super::support::offline::{scoring, usual};
 use super::support::*;
 use crate::expected_points::{coin_points, pair_values};
 use crate::local::name_players;
-use crate::losses::{first_losses, progress};
+use crate::screen::{first_losses, progress};
 use crate::statistics::{Sample, completeness, report};
 use crate::strategies::{self, PastMatch, Turn};
 use league::games::{judge, points};
