@@ -1,7 +1,10 @@
 //! The folders of a practice: its data and its logs have folders of their own, which the next practice
 //! replaces. They are deleted only if a practice made them.
 
-use crate::children::until;
+pub mod comparison;
+pub mod statistics;
+
+use crate::agents::until;
 use league::program::args::{Args, Exit};
 use league::program::terminal::print_line;
 use league::program::{SHUTDOWN_TIMEOUT, credentials, data_folder, log_folder, storage};

@@ -2,11 +2,11 @@
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
-use crate::expected_points::{coin_points, pair_values};
-use crate::local::name_players;
-use crate::screen::{first_losses, progress};
-use crate::statistics::{Sample, completeness, report};
-use crate::strategies::{self, PastMatch, Turn};
+use crate::agents::strategies::{self, PastMatch, Turn};
+use crate::commands::local::name_players;
+use crate::page::expected_points::{coin_points, pair_values};
+use crate::practice::statistics::{Sample, completeness, report};
+use crate::running::screen::{first_losses, progress};
 use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;

@@ -1,17 +1,16 @@
 //! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
-//! aside a league with agents of other machines; `children.rs` starts the agents, `hooks.rs` the manager.
+//! aside a league with agents of other machines; `agents.rs` starts the agents, `running.rs` the
+//! manager.
 //!
 //! A practice is a local league of many cycles, which finds out whether a strategy is better than a
-//! coin (`statistics.rs`); in a comparison two players meet the same rivals (`comparison.rs`).
+//! coin (`practice/statistics.rs`); in a comparison two players meet the same rivals
+//! (`practice/comparison.rs`).
 
-use crate::children;
+use crate::agents::entrants::{self, Entrant};
+use crate::agents::{self, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
-use crate::groups::{self, Entrant};
-use crate::hooks;
-use crate::play;
 use crate::practice::replace_last_practice;
-use crate::setup::{LeagueKind, Setup};
-use crate::strategies;
+use crate::running::{self, LeagueKind, Setup};
 use league::manager::league::League;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::terminal::{plural, print_line};
@@ -58,7 +57,7 @@ const MIN_COMPARED: usize = 4;
 pub fn run(mut args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
     let setup = prepare(&mut args)?;
-    hooks::run(args, setup)
+    running::run(args, setup)
 }
 
 /// Decides who plays, and takes the data folder.
@@ -74,7 +73,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
 
     let entrants = entrants(args, kind)?;
     for entrant in &entrants {
-        children::check_program(entrant)?;
+        agents::check_program(entrant)?;
     }
     if args.has("--no-deadline") {
         args.set("--move-timeout-sec", "86400");
@@ -114,15 +113,15 @@ fn set_default(args: &mut Args, name: &'static str, value: &str) {
 /// Returns true if a person or a language model plays, and needs time.
 fn is_by_hand(entrants: &[Entrant]) -> bool {
     let mut commands = entrants.iter().map(|entrant| &entrant.command);
-    commands.any(|command| play::is_by_hand(command))
+    commands.any(|command| by_hand::is_by_hand(command))
 }
 
 /// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
 /// league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let mark = fs::read_to_string(folder.join(groups::FILE)).ok();
-    let is_same = mark.as_deref() == Some(&groups::text(entrants));
+    let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
+    let is_same = mark.as_deref() == Some(&entrants::text(entrants));
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
@@ -173,7 +172,7 @@ fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
     }
 
     let mut entrants = match args.text("--entrants") {
-        Some(file) => groups::read(Path::new(file))?,
+        Some(file) => entrants::read(Path::new(file))?,
         None => chosen_entrants(args, kind)?,
     };
 

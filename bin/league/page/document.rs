@@ -3,8 +3,10 @@
 //! much happens, a new one is made at most once a second, and shares with the last one the rounds in
 //! which nothing has changed.
 
-use crate::rehearsal::Rehearsals;
-use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
+use crate::page::view::{
+    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView,
+};
+use crate::running::rehearsal::Rehearsals;
 use league::games::result_status;
 use league::manager::Manager;
 use league::manager::agent_status::AgentStatus;

@@ -5,8 +5,7 @@
 //! `league serve` is the manager alone, with its pages.
 
 use crate::files::{provide_config, stored_league};
-use crate::hooks;
-use crate::setup::{LeagueKind, Setup};
+use crate::running::{self, LeagueKind, Setup};
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::{load_config, own_address_towards};
 
@@ -60,13 +59,13 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
         ..Setup::new(LeagueKind::Class)
     };
 
-    hooks::run(args, setup)
+    running::run(args, setup)
 }
 
 /// Runs a manager with pages.
 pub fn run_serve(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    hooks::run(args, Setup::new(LeagueKind::Serve))
+    running::run(args, Setup::new(LeagueKind::Serve))
 }
 
 /// Sets the options so that the manager listens on every address, and names the one by which other

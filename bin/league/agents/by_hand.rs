@@ -2,13 +2,14 @@
 //! tools, a person with the Inspector or an assistant. `next_turn` waits for a match in which the
 //! player is asked, and `make_choice` answers it.
 //!
-//! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does (`play.rs`), a
-//! little before the deadline, and `next_turn` says so. The tools are for callers on the player's own
-//! machine, and for those who know its token; other callers are refused before anything waits.
+//! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does
+//! (`commands/play.rs`), a little before the deadline, and `next_turn` says so. The tools are for
+//! callers on the player's own machine, and for those who know its token; other callers are refused
+//! before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
+use crate::page::text_response;
 use crate::trace::COMMENT;
-use crate::web::text_response;
 use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::http::Response;
@@ -141,6 +142,12 @@ pub struct Chosen {
     pub choice: String,
     #[serde(skip)]
     conversation_id: String,
+}
+
+/// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
+/// command line.
+pub fn is_by_hand(command: &str) -> bool {
+    command == "mcp" || command.starts_with("mcp:") || command.contains("play mcp")
 }
 
 /// The choices for which this player is asked at this moment.

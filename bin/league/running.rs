@@ -1,18 +1,20 @@
-//! The part of the tool that runs within a manager: the pages, the children of a local league, and the
-//! files that are kept at the end.
+//! A league that a command has prepared, and the part of the tool that runs within its manager: the
+//! pages, the children of a local league, and the files that are kept at the end.
 //!
 //! The manager calls it by the trait `Hooks` at the few moments of its life that concern it. The
 //! league itself is played by `src/manager.rs`, which knows nothing of this.
 
-use crate::children::{self, Children};
-use crate::derived::DerivedFields;
-use crate::document::Document;
-use crate::groups::{self, Entrant};
-use crate::practice::{delete_last_practice, restore_last_practice};
-use crate::setup::{LeagueKind, Setup};
-use crate::verify::Checked;
-use crate::web::WebPages;
-use crate::{comparison, export, operator, rehearsal, screen, statistics};
+pub mod operator;
+pub mod rehearsal;
+pub mod screen;
+pub mod verify;
+
+use crate::agents::entrants::{self, Entrant};
+use crate::agents::{self, Children};
+use crate::page::derived::DerivedFields;
+use crate::page::document::Document;
+use crate::page::{WebPages, render};
+use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
 use league::manager::league::{League, Match};
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
@@ -25,11 +27,13 @@ use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
 use league::protocol::LeaguePhase;
+use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::{AtomicU16, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use verify::Checked;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -37,6 +41,58 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of further attempts.
 const MAX_WRITES: u32 = 2;
+
+/// The kinds of leagues that the tool runs.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum LeagueKind {
+    /// A league whose agents run on this machine.
+    Local,
+    /// A local league whose files the next one replaces; its players are compared with a coin.
+    Practice,
+    /// A practice in which two players are compared.
+    Comparison,
+    /// A league for a class, with referees on this machine.
+    Class,
+    /// A manager alone, with pages.
+    Serve,
+}
+
+impl LeagueKind {
+    /// Returns true if all agents run on this machine.
+    pub fn is_local(self) -> bool {
+        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
+    }
+
+    /// Returns true for a practice or a comparison.
+    pub fn is_practice(self) -> bool {
+        matches!(self, LeagueKind::Practice | LeagueKind::Comparison)
+    }
+}
+
+/// A league as a command has prepared it.
+pub struct Setup {
+    /// The kind of league.
+    pub kind: LeagueKind,
+    /// The players that are started here, in the order of their ids.
+    pub entrants: Vec<Entrant>,
+    /// The league that lies in the data folder.
+    pub stored: Option<League>,
+    /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
+    /// league at a time may use it.
+    pub _lock: Option<File>,
+}
+
+impl Setup {
+    /// Returns a league of agents that register by themselves.
+    pub fn new(kind: LeagueKind) -> Setup {
+        Setup {
+            kind,
+            entrants: Vec::new(),
+            stored: None,
+            _lock: None,
+        }
+    }
+}
 
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
 /// is run again in the place of this process.
@@ -92,11 +148,11 @@ impl ToolHooks {
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
         if !self.setup.entrants.is_empty() {
-            let entrants = groups::text(&self.setup.entrants);
-            storage::replace(&folder.join(groups::FILE), Access::AllUsers, &entrants)?;
+            let entrants = entrants::text(&self.setup.entrants);
+            storage::replace(&folder.join(entrants::FILE), Access::AllUsers, &entrants)?;
         }
 
-        let address = children::local_url(program);
+        let address = agents::local_url(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())
@@ -185,7 +241,7 @@ impl Hooks for ToolHooks {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
-        let write = || export::write(data, &logs, &view, &derived);
+        let write = || render::write_files(data, &logs, &view, &derived);
         let mut kept = write();
         for _ in 0..MAX_WRITES {
             if kept.is_err() {

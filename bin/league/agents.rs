@@ -2,9 +2,11 @@
 //! or the referees of a class. They end when their standard input closes, so none is left behind,
 //! however the manager ends.
 
-use crate::groups::Entrant;
-use crate::play;
-use crate::strategies;
+pub mod by_hand;
+pub mod entrants;
+pub mod strategies;
+
+use entrants::Entrant;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::net::sync::spawn;
@@ -209,7 +211,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     let strategies = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
-        Some(name) if strategies.contains(&name) || play::is_by_hand(name) => {
+        Some(name) if strategies.contains(&name) || by_hand::is_by_hand(name) => {
             format!("league play {name}")
         }
         Some(line) => line.to_string(),
@@ -232,7 +234,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
 
     command.args(["--manager", &local_url(program)]);
     command.args(["--until-stdin-closes", "--any-port"]);
-    if player.is_some_and(|player| player.is_own() && !play::is_by_hand(&player.command)) {
+    if player.is_some_and(|player| player.is_own() && !by_hand::is_by_hand(&player.command)) {
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
@@ -263,7 +265,7 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
     let name = words.first().copied().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = installed_program(name).is_some()
-        || play::is_by_hand(name)
+        || by_hand::is_by_hand(name)
         || strategies::all_names().any(|strategy| strategy == name)
         || name.contains('/') && !name.ends_with(".py") && Path::new(name).is_file()
         || !name.contains('/') && env::split_paths(&path).any(|folder| folder.join(name).is_file());
