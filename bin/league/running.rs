@@ -208,7 +208,7 @@ impl Hooks for ToolHooks {
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
             screen::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document.rehearsals, self.terminal);
+            rehearsal::follow(manager, &self.document, self.terminal);
             operator::listen(&manager.program);
         }
 

@@ -3,15 +3,13 @@
 
 use super::support::{TestLeague, check_contains, offline, rows};
 use crate::commands::season::{add, rank_players, table};
-use crate::page::derived::DerivedFields;
-use crate::page::derived::chance;
-use crate::page::document::view;
+use crate::page::derived::{DerivedFields, chance};
+use crate::page::document::copy;
 use crate::page::expected_points::expected_by_player;
 use crate::page::render::write_files;
 use crate::page::tables::{csv, results, standings};
 use crate::page::view::LeagueView;
 use league::json::decode;
-use league::manager::agent_status::AgentStatus;
 use league::manager::league::League;
 use league::manager::rounds::Waiting;
 use league::manager::screen::grid;
@@ -310,12 +308,6 @@ pub fn document(league: &League, is_local: bool) -> LeagueView {
     let heading = decode(&heading).unwrap();
     LeagueView {
         league_id: "league_2025_even_odd".into(),
-        ..view(
-            league,
-            |_| AgentStatus::default(),
-            &Waiting::default(),
-            &heading,
-            None,
-        )
+        ..copy(league, &Waiting::default(), heading, None)
     }
 }
