@@ -15,7 +15,7 @@ use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
 use crate::page::{WebPages, render};
 use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
-use league::manager::league::{League, Match};
+use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
 use league::net::hardening::restart_process;
@@ -26,11 +26,11 @@ use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
-use league::protocol::LeaguePhase;
+use league::protocol::{AgentKind, LeaguePhase};
 use std::fs::File;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Once};
 use std::thread;
 use std::time::Duration;
 use verify::Checked;
@@ -108,9 +108,9 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
         return Err(Exit::failure(problem));
     }
 
-    match hooks.new_lobby_port.load(Ordering::SeqCst) {
-        0 => Ok(()),
-        port => Err(restart_process(port).into()),
+    match *lock(&hooks.new_lobby_port) {
+        None => Ok(()),
+        Some(port) => Err(restart_process(port).into()),
     }
 }
 
@@ -121,8 +121,10 @@ struct ToolHooks {
     children: Mutex<Children>,
     terminal: Terminal,
     document: Arc<Document>,
-    /// The manager's port if the operator has ordered a new lobby; else 0.
-    new_lobby_port: AtomicU16,
+    /// Done when the work after the end of the league is done.
+    closed: Once,
+    /// The manager's port if the operator has ordered a new lobby.
+    new_lobby_port: Mutex<Option<u16>>,
     /// The reason why a practice that was played has failed.
     problem: Mutex<Option<String>>,
 }
@@ -138,7 +140,8 @@ impl ToolHooks {
             children: Mutex::default(),
             terminal: Terminal { quiet },
             document: Arc::new(Document::new(is_local)),
-            new_lobby_port: AtomicU16::new(0),
+            closed: Once::new(),
+            new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
         }
     }
@@ -191,14 +194,38 @@ impl ToolHooks {
             print_line(&line);
         }
     }
+
+    /// Ends what runs around a closed league, and checks its files.
+    fn finish(&self, manager: &Manager) {
+        lock(&self.children).wait();
+        self.web_pages.linger();
+        if self.setup.kind.is_local() {
+            let config = manager.program.config.clone();
+            let checked = Checked::new(config, &manager.program.args);
+            if let Err(exit) = checked.and_then(|checked| checked.check()) {
+                print_error(&exit.message);
+            }
+        }
+
+        if manager.program.args.has("--stay") {
+            let text = "the league is over; still serving (--stay) until the command \
+                `new-lobby` opens a new lobby";
+            manager.terminal.print_line(text);
+        }
+    }
 }
 
 impl Hooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
+        if !self.setup.kind.is_local() {
+            manager.print_operator_file();
+        }
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => comparison::follow(manager, &self.document),
-            _ => manager::screen::follow(manager),
+            _ => manager::screen::follow(manager, |league, the_match| {
+                screen::trace_hint(league, the_match, "")
+            }),
         }
         self.write_marks(manager)?;
 
@@ -221,12 +248,13 @@ impl Hooks for ToolHooks {
         if self.setup.kind.is_practice() {
             delete_last_practice(&manager.program.args)?;
         }
+        if self.setup.kind == LeagueKind::Comparison {
+            manager.store.commit_event(|league| {
+                let pairings = comparison::pairings(&league.ids(AgentKind::Player));
+                league.start(manager.seed, pairings)
+            })?;
+        }
         Ok(())
-    }
-
-    fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
-        let is_comparison = self.setup.kind == LeagueKind::Comparison;
-        is_comparison.then(|| comparison::pairings(players))
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
@@ -237,7 +265,7 @@ impl Hooks for ToolHooks {
             .respond(&view, is_recorded, path, query, peer)
     }
 
-    fn league_played(&self, manager: &Manager) {
+    fn over(&self, manager: &Manager) {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
@@ -270,32 +298,13 @@ impl Hooks for ToolHooks {
         }
     }
 
-    fn league_closed(&self, manager: &Manager) {
-        lock(&self.children).wait();
-        self.web_pages.linger();
-        if self.setup.kind.is_local() {
-            let config = manager.program.config.clone();
-            let checked = Checked::new(config, &manager.program.args);
-            if let Err(exit) = checked.and_then(|checked| checked.check()) {
-                print_error(&exit.message);
-            }
+    fn may_end(&self, manager: &Manager) -> bool {
+        self.closed.call_once(|| self.finish(manager));
+        if manager.new_lobby_ordered.load(Ordering::SeqCst) {
+            *lock(&self.new_lobby_port) = Some(manager.program.port);
+            return true;
         }
-
-        if manager.program.args.has("--stay") {
-            let text = "the league is over; still serving (--stay) until the command \
-                `new-lobby` opens a new lobby";
-            manager.terminal.print_line(text);
-        }
-    }
-
-    fn must_stay(&self, manager: &Manager) -> bool {
-        manager.program.args.has("--stay") && self.new_lobby_port.load(Ordering::SeqCst) == 0
-    }
-
-    fn new_lobby(&self, manager: &Manager) {
-        let port = manager.program.port;
-        self.new_lobby_port.store(port, Ordering::SeqCst);
-        manager.store.notify_all();
+        !manager.program.args.has("--stay")
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
@@ -305,22 +314,6 @@ impl Hooks for ToolHooks {
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
         )]
-    }
-
-    /// A practice would delete its own files. The children of other leagues are started again.
-    fn prepare_restart(&self) -> bool {
-        if !self.setup.kind.is_practice() {
-            lock(&self.children).kill();
-        }
-        !self.setup.kind.is_practice()
-    }
-
-    fn trace_hint(&self, league: &League, the_match: &Match) -> String {
-        screen::trace_hint(league, the_match, "")
-    }
-
-    fn shows_operator_token(&self) -> bool {
-        !self.setup.kind.is_local()
     }
 }
 
