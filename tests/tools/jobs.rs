@@ -127,7 +127,7 @@ Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --
 Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
 Ada:even | local --new even --cycles 5 | --new needs no --cycles
 Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
-Ada:even | serve --entrants CLASS | --entrants is not for league serve; type: league local --entrants FILE
+Ada:even | serve --entrants CLASS | unknown argument "--entrants"; league serve --help lists all
 Ada:even | groups --entrants CLASS | --out is missing"#;
 
 #[test]

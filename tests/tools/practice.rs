@@ -183,7 +183,7 @@ fn own_player_is_compared_by_its_rivals_and_not_with_them() {
 
 /// What is no practice, and why.
 const REFUSED: &str = "
-serve --mine ada | --mine is not for league serve; type: league local --mine COMMAND
+serve --mine ada | league serve --help lists all
 local --cycles 0 | expected 1 to 100
 local --cycles 101 | expected 1 to 100
 local --players 3 --mine a,b --mine c,d | expected at least 4

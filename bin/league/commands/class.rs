@@ -19,17 +19,10 @@ const OPTIONS: &str = "
   --stay                         do not end with the league, as a class never does: serve on
   --quiet                        print only the table at the end and the champion";
 
-const LOCAL_OPTIONS: &str = "
-  --mine  league local --mine COMMAND
-  --new  league local --new COMMAND
-  --cycles  league local --cycles N
-  --entrants  league local --entrants FILE";
-
 pub const USAGE: Usage = Usage {
     name: "league class",
     about: "open a league for a class: a manager that stays, with referees",
     options: &[OPTIONS, SERVER, COMMON],
-    redirects: LOCAL_OPTIONS,
 };
 
 pub const SERVE_USAGE: Usage = Usage {

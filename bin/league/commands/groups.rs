@@ -22,7 +22,6 @@ pub const USAGE: Usage = Usage {
   --seed N                       deals other groups [0]",
         COMMON,
     ],
-    redirects: "",
 };
 
 /// The folder of the groups, below the folder of their stage.

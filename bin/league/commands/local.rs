@@ -41,7 +41,6 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    redirects: "",
 };
 
 /// Number of strategies that fill a league that is no practice: the others learn, and one league

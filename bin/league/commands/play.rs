@@ -14,7 +14,6 @@ pub const USAGE: Usage = Usage {
     name: "league play NAME",
     about: "run a player with a finished strategy; mcp or mcp:NAME: by hand",
     options: OPTIONS,
-    redirects: "",
 };
 
 /// Runs a player with the strategy `name`. `mcp:NAME` is played by hand, and by NAME if no choice

@@ -36,7 +36,6 @@ pub const USAGE: Usage = Usage {
   --by MEASURE                   how they are chosen: points, or expected points [points]",
         COMMON,
     ],
-    redirects: "",
 };
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";

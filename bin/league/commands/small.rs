@@ -17,7 +17,6 @@ pub const USAGE: Usage = Usage {
     options: &["
   --players N                    the number of players [4]
   --help                         show this and end"],
-    redirects: "",
 };
 
 /// Interval between two looks at the programs.

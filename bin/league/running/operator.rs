@@ -56,7 +56,6 @@ const fn usage(name: &'static str, about: &'static str) -> Usage {
         name,
         about,
         options: &[CLIENT, COMMON],
-        redirects: "",
     }
 }
 
