@@ -22,26 +22,6 @@ const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    redirects: "
-  local  league local
-  class  league class
-  start  league start
-  status  league status
-  pause  league pause
-  resume  league resume
-  remove  league remove PLAYER
-  restore  league restore PLAYER
-  again  league new-lobby
-  check  league check
-  trace  league trace MATCH
-  groups  league groups
-  season  league season
-  --name  league serve --name TEXT
-  --stay  league serve --stay
-  --mine  league local --mine
-  --new  league local --new
-  --cycles  league local --cycles
-  --entrants  league local --entrants",
 };
 
 fn main() -> ExitCode {

@@ -503,8 +503,7 @@ OPTIONS = (
     ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
     ("data", "DIR", "the folder of the saved credentials: our id and token [data]"),
     ("seed", "N", "makes `random` repeatable"))
-FLAGS = (("any-port", "listen on any free port"),
-         ("stay", "when the league is over, join the next one"),
+FLAGS = (("stay", "when the league is over, join the next one"),
          ("quiet", "print only problems, and what `choose` prints"),
          ("until-stdin-closes", "end when standard input closes"))
 IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
@@ -522,9 +521,7 @@ def parse_args(parser):
     args.display_name = args.display_name or pathlib.Path(sys.argv[0]).stem
     if not re.fullmatch(r"P\d{2,4}", args.player_id or "P99"):
         parser.error(f"--player-id: got {args.player_id!r}, expected an id like P07")
-    if not args.port and args.any_port:
-        args.port = "0"
-    elif not args.port:
+    if not args.port:
         args.port = str(8100 + int((args.player_id or "P99")[1:]))
     if not args.port.isdecimal() or int(args.port) > 65535:
         parser.error(f"--port: got {args.port!r}, expected a number up to 65535")

@@ -21,7 +21,6 @@ const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    redirects: "",
 };
 
 fn main() -> ExitCode {

@@ -37,12 +37,13 @@ use crate::protocol::{AgentKind, LeagueStatus};
 use crate::values::token;
 use files::WrittenFiles;
 use journal::Store;
-use league::{Event, League, Match};
+use league::{Event, League};
 use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
 use screen::Screen;
 use std::net::IpAddr;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
 use std::{fs, io};
@@ -52,19 +53,17 @@ use std::{fs, io};
 const MAX_PER_ADDRESS: u32 = 8;
 /// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
+/// Maximum time until the surroundings of a closed league are asked again if the manager may end.
+const END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The surroundings of a manager: they may show, store and start a league, and change nothing of how
 /// the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
-        screen::follow(manager);
+        manager.print_operator_file();
+        screen::follow(manager, |_, _| String::new());
         Ok(())
-    }
-
-    /// Returns the schedule, if it is not the round robin: pairs of player ids, by round.
-    fn pairings(&self, _players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
-        None
     }
 
     /// Returns more tools.
@@ -85,31 +84,11 @@ pub trait Hooks: Send + Sync {
 
     /// All matches are played, all agents have been told, and the table is printed. The league is not
     /// closed yet: what must not be lost is stored now, since a closed league is not resumed.
-    fn league_played(&self, _manager: &Manager) {}
+    fn over(&self, _manager: &Manager) {}
 
-    /// The league is closed.
-    fn league_closed(&self, _manager: &Manager) {}
-
-    /// Returns true while the manager must go on answering after the end of the league.
-    fn must_stay(&self, _manager: &Manager) -> bool {
-        false
-    }
-
-    /// The operator orders a new lobby after this league, which is over.
-    fn new_lobby(&self, _manager: &Manager) {}
-
-    /// Prepares the surroundings for a restart of the process. Returns false if it must go on.
-    fn prepare_restart(&self) -> bool {
-        true
-    }
-
-    /// Returns what is printed behind a result: how to see what was said in the match.
-    fn trace_hint(&self, _league: &League, _match: &Match) -> String {
-        String::new()
-    }
-
-    /// Returns true if the file of the operator token is named when the manager starts.
-    fn shows_operator_token(&self) -> bool {
+    /// The league is closed. Returns true if the manager may stop answering; else it is called again
+    /// after the next change.
+    fn may_end(&self, _manager: &Manager) -> bool {
         true
     }
 }
@@ -144,6 +123,8 @@ pub struct Manager {
     operator_token: String,
     /// Done when the played league is stored.
     stored: Once,
+    /// True if the operator has ordered a new lobby after this league, which is over.
+    pub new_lobby_ordered: AtomicBool,
     hooks: Arc<dyn Hooks>,
 }
 
@@ -184,6 +165,7 @@ impl Manager {
             notifier: Notifier::new(&store, &program),
             waiting: Mutex::default(),
             stored: Once::new(),
+            new_lobby_ordered: AtomicBool::new(false),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
@@ -220,8 +202,12 @@ impl Manager {
         rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
 
         self.finish()?;
-        self.hooks.league_closed(self);
-        rounds.run_until(|_| !self.hooks.must_stay(self));
+        let mut version = self.store.version();
+        while !self.hooks.may_end(self) {
+            rounds.run_until(|_| true); // one step
+            self.store.wait_for_change(version, END_INTERVAL);
+            version = self.store.version();
+        }
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
     }
@@ -236,12 +222,13 @@ impl Manager {
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
         }
+    }
 
-        if self.hooks.shows_operator_token() {
-            let file = operator_file(&self.program);
-            let text = format!("operator token in {}", file.display());
-            self.terminal.print_line(&text);
-        }
+    /// Prints where the operator token is.
+    pub fn print_operator_file(&self) {
+        let file = operator_file(&self.program);
+        let text = format!("operator token in {}", file.display());
+        self.terminal.print_line(&text);
     }
 
     /// Pings the agents once more that do not answer, and warns of those that still do not.
@@ -268,16 +255,12 @@ impl Manager {
     /// Decides to start the league, if so many players and referees have registered and nothing else
     /// is lacking.
     fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
-        let registered_players = league.ids(AgentKind::Player);
-        let registered_referees = league.ids(AgentKind::Referee);
-        if registered_players.len() < players as usize
-            || registered_referees.len() < referees as usize
+        if league.ids(AgentKind::Player).len() < players as usize
+            || league.ids(AgentKind::Referee).len() < referees as usize
         {
             return None;
         }
-
-        let chosen = self.hooks.pairings(&registered_players);
-        league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
+        league.start(self.seed, league.pairings())
     }
 
     /// Closes the league after its last match. A closed league is not resumed, so all files are written
@@ -286,7 +269,7 @@ impl Manager {
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();
-            self.hooks.league_played(self);
+            self.hooks.over(self);
         });
         self.close()
     }

@@ -48,8 +48,6 @@ pub const USAGE: Usage = Usage {
     name: "player",
     about: "A player of the AI Agent League: joins its matches and chooses.",
     options: OPTIONS,
-    redirects: "
-  --strategy  league play NAME",
 };
 
 /// The options of a player.

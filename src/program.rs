@@ -260,8 +260,7 @@ fn agent_entry(args: &Args, configured: &AgentEntry) -> Result<AgentEntry, Exit>
     Ok(entry)
 }
 
-/// Takes the port of `--port`; else that of the files, which for a manager is
-/// `default_league_manager_port`; else the first free one of the range that is not listed.
+/// Takes the port of `--port`, or the first free one of the usual ports.
 fn take_port(
     args: &Args,
     config: &Config,
@@ -269,24 +268,10 @@ fn take_port(
     entry: &AgentEntry,
     host: &str,
 ) -> Result<TcpListener, Exit> {
-    let configured = match kind {
-        AgentKind::Manager => Some(config.system.network.default_league_manager_port),
-        _ => listed_port(entry),
-    };
-
-    let mut ports: Vec<u16> = match args.number("--port", 0..=u16::MAX)?.or(configured) {
+    let ports = match args.number("--port", 0..=u16::MAX)? {
         Some(port) => vec![port],
-        None => {
-            let listed = config.agents.referees.iter().chain(&config.agents.players);
-            let taken: Vec<u16> = listed.filter_map(listed_port).collect();
-            let range = config.port_range(kind);
-            range.filter(|port| !taken.contains(port)).collect()
-        }
+        None => usual_ports(config, kind, entry),
     };
-    let is_restarted = args.has("--restarted");
-    if args.has("--any-port") && !is_restarted {
-        ports.push(0);
-    }
 
     // Another program may use the port of a restarted process for a moment.
     let started = Instant::now();
@@ -298,11 +283,27 @@ fn take_port(
                 Err(error) => problem = error,
             }
         }
-        if !is_restarted || started.elapsed() >= RESTART_TIMEOUT {
+        if !args.has("--restarted") || started.elapsed() >= RESTART_TIMEOUT {
             return Err(Exit::usage(problem));
         }
         thread::sleep(PORT_INTERVAL);
     }
+}
+
+/// Returns the ports that a program may take without `--port`: that of the files, which for a manager
+/// is `default_league_manager_port`; else all of the range that are not listed.
+pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
+    if kind == AgentKind::Manager {
+        return vec![config.system.network.default_league_manager_port];
+    }
+    if let Some(port) = listed_port(entry) {
+        return vec![port];
+    }
+
+    let listed = config.agents.referees.iter().chain(&config.agents.players);
+    let taken: Vec<u16> = listed.filter_map(listed_port).collect();
+    let range = config.port_range(kind);
+    range.filter(|port| !taken.contains(port)).collect()
 }
 
 fn listed_port(entry: &AgentEntry) -> Option<u16> {

@@ -42,7 +42,6 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    redirects: "",
 };
 
 /// One row of a table.

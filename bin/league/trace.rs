@@ -10,7 +10,7 @@
 
 mod diagram;
 
-pub use diagram::diagram;
+pub use diagram::{COMMENT, diagram};
 
 use diagram::{MAX_LINES, text};
 use league::net::http::{OK, Response};
@@ -35,7 +35,6 @@ pub const USAGE: Usage = Usage {
     name: "league trace MATCH",
     about: "show from the logs what was said in a match: league trace R1M1",
     options: &[COMMON],
-    redirects: "",
 };
 
 /// Prints the diagram of a match.

@@ -9,6 +9,7 @@ use super::league::{Event, League};
 use crate::net::agent::{HandlerError, Request};
 use crate::protocol::{ControlAction, ErrorCode, LeagueControl, LeagueStatus, ProtocolError};
 use crate::values::{Timestamp, constant_time_eq};
+use std::sync::atomic::Ordering;
 
 impl Manager {
     /// Starts the league with the agents that have registered.
@@ -37,7 +38,8 @@ impl Manager {
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {
                 self.finish()?;
-                self.hooks.new_lobby(self);
+                self.new_lobby_ordered.store(true, Ordering::SeqCst);
+                self.store.notify_all();
             }
             _ => {}
         }

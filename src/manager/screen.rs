@@ -18,9 +18,12 @@ pub const LEADERS: usize = 16;
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
+/// Returns what is printed behind a result.
+type Hint = fn(&League, &Match) -> String;
+
 /// The part of a league that has been printed.
-#[derive(Default)]
 pub struct Screen {
+    hint: Hint,
     /// The time of registration of each printed agent.
     registered: BTreeMap<String, Timestamp>,
     round: u32,
@@ -29,8 +32,9 @@ pub struct Screen {
 }
 
 /// Starts a thread that prints what happens in a manager's league from now on.
-pub fn follow(manager: &Arc<Manager>) {
-    *lock(&manager.screen) = Some(manager.store.read(Screen::new));
+pub fn follow(manager: &Arc<Manager>, hint: Hint) {
+    let screen = manager.store.read(|league| Screen::new(league, hint));
+    *lock(&manager.screen) = Some(screen);
     let manager = Arc::clone(manager);
     spawn("screen", move || {
         while let Some(version) = manager.print_news() {
@@ -62,10 +66,13 @@ impl Manager {
 
 impl Screen {
     /// Returns a screen for which the present agents and results are not new.
-    pub fn new(league: &League) -> Screen {
+    fn new(league: &League, hint: Hint) -> Screen {
         let mut screen = Screen {
+            hint,
+            registered: BTreeMap::new(),
+            round: 0,
             results: league.played.len(),
-            ..Screen::default()
+            has_ended: false,
         };
         screen.arrivals(league);
         screen
@@ -84,7 +91,7 @@ impl Screen {
         for the_match in new.filter_map(|id| league.find(id)) {
             self.open_round(the_match.round, league, &mut lines);
             let line = result_line(league, the_match);
-            lines.extend(line.map(|line| line + &manager.hooks.trace_hint(league, the_match)));
+            lines.extend(line.map(|line| line + &(self.hint)(league, the_match)));
         }
         self.results = league.played.len();
 

@@ -36,11 +36,10 @@ pub const CLIENT: &str = "
 pub const STAY: &str = "
   --stay                         do not end with the league: wait for the next one";
 
-/// The options with which other programs, or the program itself, start this one. `--help` does not
-/// show them.
-const HIDDEN: &str = "
+/// The options with which another program, or the program itself, starts this one. They are not for
+/// people, so `--help` leaves them out.
+const FOR_PROGRAMS: &str = "
   --restarted                    wait until the port is free
-  --any-port                     take any port if the wanted one is in use
   --until-stdin-closes           end when standard input closes";
 
 /// The command line of a program. A line of `options` has a name, the name of its value if there is
@@ -53,9 +52,6 @@ pub struct Usage {
     pub about: &'static str,
     /// The options.
     pub options: &'static [&'static str],
-    /// Arguments that another program takes. Each line has such an argument and, after two spaces, the
-    /// command line of the other program.
-    pub redirects: &'static str,
 }
 
 /// The end of a program: its exit code, and a line for the user unless it is empty.
@@ -201,30 +197,19 @@ impl Usage {
     }
 
     fn options(&self) -> Vec<OptionSpec> {
-        let texts = self.options.iter().chain(&[HIDDEN]);
+        let texts = self.options.iter().chain(&[FOR_PROGRAMS]);
         texts.flat_map(|help| option_specs(help)).collect()
     }
 
-    /// Returns the error for an unknown argument, with the program that takes it, or the known option
-    /// that was perhaps meant.
+    /// Returns the error for an unknown argument, with the known option that was perhaps meant.
     fn unknown(&self, argument: &str) -> Exit {
-        let name = self.name;
-        for line in self.redirects.lines() {
-            if let Some((known, command_line)) = line.trim_start().split_once("  ")
-                && known == argument
-            {
-                let command_line = command_line.trim_start();
-                return Exit::usage(format!("{known} is not for {name}; type: {command_line}"));
-            }
-        }
-
         let options = self.options();
         let similar = options
             .iter()
             .find(|option| is_similar(argument, option.name));
         let hint = match similar {
             Some(similar) => format!("did you mean {}?", similar.name),
-            None => format!("{name} --help lists all"),
+            None => format!("{} --help lists all", self.name),
         };
         Exit::usage(format!("unknown argument {argument:?}; {hint}"))
     }

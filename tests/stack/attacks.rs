@@ -80,6 +80,28 @@ fn flooded_manager_of_a_closed_league_is_not_restarted() {
 }
 
 #[test]
+fn flooded_practice_goes_on_where_it_was() {
+    let test = TestLeague::new("");
+    let options = "local --mine player --cycles 2 --lead-sec 1";
+    let mut practice = test.start_limited("ulimit -n 64", "league_manager", options);
+    let journal = test
+        .folder
+        .join("data/practice/leagues/league_2025_even_odd/journal.jsonl");
+    wait_until("it has begun", || {
+        fs::read_to_string(&journal).is_ok_and(|events| events.contains("Started"))
+    });
+    let _connections = flood(&practice.url());
+    practice.wait_for_error("restarting the process");
+    practice.wait_for_success();
+    let events = fs::read_to_string(&journal).unwrap();
+    assert_eq!(events.matches("Started").count(), 1);
+    check_contains(
+        &practice.output(),
+        "12 of 12 matches were played to their end",
+    );
+}
+
+#[test]
 fn flooded_referee_does_not_begin_a_game_by_turns_again() {
     let (test, mut manager) = with_manager("");
     test.play("tic_tac_toe");

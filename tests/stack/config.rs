@@ -217,8 +217,8 @@ const WRONG_USE: &str = "
     league_manager | --port 0 --players 2 --referees 0 | --referees 1 to 100
     league_manager | --port 0 --lead-sec -1 | --lead-sec -1
     league_manager | --port 0 --cycles 101 | --cycles
-    league_manager | --port 0 --stay | --stay type: league serve
-    player | --strategy even | --strategy type: league play
+    league_manager | --port 0 --stay | --stay --help
+    player | --strategy even | --strategy --help
     league | local --cycles 101 | --cycles 1 to 100
     league | play | NAME --help
     league | trace R1M1 R1M2 | R1M2 MATCH

@@ -2,7 +2,7 @@
 //! Without a browser the test prints that it is left out.
 
 use super::support::{pages::*, *};
-use crate::render;
+use crate::page::render;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;

@@ -1,8 +1,8 @@
 //! `league play mcp`: the choice is left to whoever calls `next_turn` and `make_choice`.
 
 use super::support::*;
-use crate::by_hand::{ByHand, MakeChoice, TurnState};
-use crate::strategies::{PastMatch, Turn};
+use crate::agents::by_hand::{ByHand, MakeChoice, TurnState};
+use crate::agents::strategies::{PastMatch, Turn};
 use league::json::decode;
 use std::{
     collections::BTreeSet,

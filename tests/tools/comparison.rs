@@ -1,7 +1,7 @@
 //! The comparison of two players, with players whose strength is known, and in a real league.
 
 use super::support::TestLeague;
-use crate::comparison::{MAX_CYCLES, evidence, pairings};
+use crate::practice::comparison::{MAX_CYCLES, evidence, pairings};
 use std::collections::BTreeSet;
 
 /// Returns 1.5 points with a chance, and else 1 point: what a choice is worth to a player that

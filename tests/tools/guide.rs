@@ -10,9 +10,10 @@ use std::process::Command;
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 /// Files that a reader of the pages makes.
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
-/// Options of other programs: Cargo, the Inspector and `unshare`.
-const OPTIONS_OF_OTHERS: &str = "--bin --cli --features --fork --method --mount-proc --open \
-    --path --release --test --transport";
+/// Options that no help lists: those of Cargo, the Inspector and `unshare`, and two that programs give
+/// to programs.
+const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --method --mount-proc --open \
+    --path --release --restarted --test --transport --until-stdin-closes";
 /// What our own options stand behind.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
@@ -104,22 +105,6 @@ fn help_of_each_program_fits_one_screen() {
         let widest = help.lines().map(|line| line.chars().count()).max();
         let is_small = help.lines().count() <= 24 && widest <= Some(100);
         assert!(is_small, "{program}: {help}");
-    }
-}
-
-#[test]
-fn former_command_names_the_new_one() {
-    for word in listed(&help("league", None), "commands:") {
-        if ["serve", "play", "small", "verify"].contains(&&*word) {
-            continue; // it is new
-        }
-        let former = if word == "new-lobby" { "again" } else { &word };
-        let mut manager = Command::new(executable("league_manager"));
-        let output = manager.arg(former).output().unwrap();
-        let error = String::from_utf8(output.stderr).unwrap();
-        assert_eq!(output.status.code(), Some(2), "{error}");
-        let is_named = error.contains(&format!("type: league {word}"));
-        assert!(is_named && error.lines().count() == 1, "{error}");
     }
 }
 
@@ -222,7 +207,7 @@ fn commands_and_options_exist() {
             let tokens = line.split(|item: char| !item.is_ascii_lowercase() && item != '-');
             let named = tokens.filter(|item| item.starts_with("--") && item.len() > 3);
             for option in named.filter(|item| !item.ends_with('-')) {
-                let mut others = OPTIONS_OF_OTHERS.split(' ');
+                let mut others = UNLISTED_OPTIONS.split(' ');
                 let is_known = options.contains(option) || others.any(|item| item == option);
                 assert!(is_known, "{shown}: no option {option} in {line}");
             }

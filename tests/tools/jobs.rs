@@ -2,7 +2,8 @@
 //! started again by a plain shell, added up, and the next stage.
 
 use super::support::*;
-use crate::groups::{self, Entrant, deal};
+use crate::agents::entrants::{self, Entrant};
+use crate::commands::groups::deal;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -48,7 +49,7 @@ fn stage_with_a_killed_group_ends_the_same() {
     let played = ["whole", "killed"].map(|name| {
         let folder = test.folder.join(name);
         fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join("class.txt"), groups::text(&entrants(24))).unwrap();
+        fs::write(folder.join("class.txt"), entrants::text(&entrants(24))).unwrap();
         let deal = "$LEAGUE groups --entrants class.txt --size 4 --seed 7 --out season";
         output(&mut shell(&folder, deal), 0);
         if name == "killed" {
@@ -126,7 +127,7 @@ Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --
 Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
 Ada:even | local --new even --cycles 5 | --new needs no --cycles
 Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
-Ada:even | serve --entrants CLASS | --entrants is not for league serve; type: league local --entrants FILE
+Ada:even | serve --entrants CLASS | unknown argument "--entrants"; league serve --help lists all
 Ada:even | groups --entrants CLASS | --out is missing"#;
 
 #[test]
@@ -148,7 +149,7 @@ fn faulty_entrants_are_refused_with_their_line() {
         );
     }
     for (names, code) in [(3, 0), (3, 0), (4, 1)] {
-        let came = run(&groups::text(&entrants(names)), &deal).0;
+        let came = run(&entrants::text(&entrants(names)), &deal).0;
         assert_eq!(came, Some(code), "no other groups are overwritten");
     }
 }
@@ -200,12 +201,12 @@ fn interrupted_league_waits_for_its_own_players() {
 #[test]
 fn unfinished_league_of_other_entrants_is_refused() {
     let test = TestLeague::new("");
-    let path = class(&test, &groups::text(&entrants(3)));
+    let path = class(&test, &entrants::text(&entrants(3)));
     let arguments = format!("local --entrants {path} --lead-sec 1.5");
     let mut league = test.manager(&arguments);
     wait_until("it has a result", || test.count("Recorded") > 0);
     league.kill();
-    class(&test, &groups::text(&entrants(4)));
+    class(&test, &entrants::text(&entrants(4)));
     for arguments in ["local", &arguments] {
         let (code, output) = test.run_tool(&format!("{arguments} --port 0"));
         let refused = output.contains("of other entrants lies in");
@@ -220,7 +221,7 @@ fn unfinished_league_of_other_entrants_is_refused() {
 
     // A league without any result is no reason to refuse.
     league.kill();
-    class(&test, &groups::text(&entrants(3)));
+    class(&test, &entrants::text(&entrants(3)));
     let _league = test.manager(&format!("local --entrants {path} --lead-sec 60"));
     wait_until("a league of three starts", || {
         test.count("Started") == 1 && test.count("Registered") == 5

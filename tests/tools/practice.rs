@@ -2,11 +2,11 @@
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
-use crate::expected_points::{coin_points, pair_values};
-use crate::local::name_players;
-use crate::losses::{first_losses, progress};
-use crate::statistics::{Sample, completeness, report};
-use crate::strategies::{self, PastMatch, Turn};
+use crate::agents::strategies::{self, PastMatch, Turn};
+use crate::commands::local::name_players;
+use crate::page::expected_points::{coin_points, pair_values};
+use crate::practice::statistics::{Sample, completeness, report};
+use crate::running::screen::{first_losses, progress};
 use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;
@@ -183,7 +183,7 @@ fn own_player_is_compared_by_its_rivals_and_not_with_them() {
 
 /// What is no practice, and why.
 const REFUSED: &str = "
-serve --mine ada | --mine is not for league serve; type: league local --mine COMMAND
+serve --mine ada | league serve --help lists all
 local --cycles 0 | expected 1 to 100
 local --cycles 101 | expected 1 to 100
 local --players 3 --mine a,b --mine c,d | expected at least 4

@@ -2,16 +2,14 @@
 //! season, the files for people. No sockets; a league is written as a line of results.
 
 use super::support::{TestLeague, check_contains, offline, rows};
-use crate::derived::DerivedFields;
-use crate::document::view;
-use crate::expected_points::expected_by_player;
-use crate::export;
-use crate::luck::chance;
-use crate::season::{add, rank_players, table};
-use crate::tables::{csv, results, standings};
-use crate::view::LeagueView;
+use crate::commands::season::{add, rank_players, table};
+use crate::page::derived::{DerivedFields, chance};
+use crate::page::document::copy;
+use crate::page::expected_points::expected_by_player;
+use crate::page::render::write_files;
+use crate::page::tables::{csv, results, standings};
+use crate::page::view::LeagueView;
 use league::json::decode;
-use league::manager::agent_status::AgentStatus;
 use league::manager::league::League;
 use league::manager::rounds::Waiting;
 use league::manager::screen::grid;
@@ -172,7 +170,7 @@ fn unwritable_file_does_not_stop_the_others() {
     let test = TestLeague::new("");
     let (data, logs) = (test.folder.join("data"), test.folder.join("logs"));
     let view = league("P01>P02 P03=P04");
-    let write = || export::write(&data, &logs, &view, &DerivedFields::of(&view));
+    let write = || write_files(&data, &logs, &view, &DerivedFields::of(&view));
     let in_the_way = test.league_file("report.html");
     fs::create_dir_all(in_the_way.join("x")).unwrap();
     let failed = write().unwrap_err();
@@ -310,12 +308,6 @@ pub fn document(league: &League, is_local: bool) -> LeagueView {
     let heading = decode(&heading).unwrap();
     LeagueView {
         league_id: "league_2025_even_odd".into(),
-        ..view(
-            league,
-            |_| AgentStatus::default(),
-            &Waiting::default(),
-            &heading,
-            None,
-        )
+        ..copy(league, &Waiting::default(), heading, None)
     }
 }

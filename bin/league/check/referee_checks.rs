@@ -8,7 +8,7 @@ use super::examination::Examination;
 use super::exchange::{Exchange, Observation};
 use super::messages::{MATCH_TOKEN, fill};
 use super::{Check, check, check_accepted};
-use crate::children::until;
+use crate::agents::until;
 use league::games;
 use league::net::client::ok;
 use league::protocol::{

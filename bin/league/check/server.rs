@@ -9,7 +9,7 @@ use super::examination::{Examination, REGISTRATION};
 use super::exchange::Exchange;
 use super::json_rpc_call;
 use super::messages::fill;
-use crate::children::until;
+use crate::agents::until;
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
 use league::net::sync::lock;

@@ -8,7 +8,6 @@
 //! given to agents that have sent messages here by themselves, and to their recipients. A message that
 //! only its recipient has logged is drawn only if the log of its sender is not here.
 
-use crate::by_hand::COMMENT;
 use league::json::decode;
 use league::program::terminal::sanitize;
 use league::protocol::{
@@ -30,6 +29,8 @@ const MANAGER: &str = "manager";
 /// The events of a message that was sent, and of one that was not delivered.
 const SENT: &str = "message_sent";
 const FAILED: &str = "delivery_failed";
+/// The event of a log line with the reason of a choice.
+pub const COMMENT: &str = "comment";
 
 /// Returns a text field of a log line.
 pub fn text<'a>(line: &'a Value, key: &str) -> &'a str {

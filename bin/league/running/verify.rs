@@ -21,7 +21,6 @@ pub const USAGE: Usage = Usage {
     name: "league verify",
     about: "check that journal, outboxes and histories agree, and no log has a token",
     options: &[COMMON],
-    redirects: "",
 };
 
 /// Checks the league that the command line names, and prints what was found.

@@ -1,15 +1,13 @@
 //! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
 //! address by which others reach that machine. This file sets the options that the command line
-//! leaves open, and prints what the teacher and the students need; the league is played as any other.
+//! leaves open; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.
 
 use crate::files::{provide_config, stored_league};
-use crate::hooks::{self, LeagueKind, Setup};
+use crate::running::{self, LeagueKind, Setup};
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::terminal::print_line;
 use league::program::{load_config, own_address_towards};
-use league::values::Endpoint;
 
 const OPTIONS: &str = "
   --players N                    start when so many have registered [else on `start`]
@@ -21,17 +19,10 @@ const OPTIONS: &str = "
   --stay                         do not end with the league, as a class never does: serve on
   --quiet                        print only the table at the end and the champion";
 
-const LOCAL_OPTIONS: &str = "
-  --mine  league local --mine COMMAND
-  --new  league local --new COMMAND
-  --cycles  league local --cycles N
-  --entrants  league local --entrants FILE";
-
 pub const USAGE: Usage = Usage {
     name: "league class",
     about: "open a league for a class: a manager that stays, with referees",
     options: &[OPTIONS, SERVER, COMMON],
-    redirects: LOCAL_OPTIONS,
 };
 
 pub const SERVE_USAGE: Usage = Usage {
@@ -61,13 +52,13 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
         ..Setup::new(LeagueKind::Class)
     };
 
-    hooks::run(args, setup)
+    running::run(args, setup)
 }
 
 /// Runs a manager with pages.
 pub fn run_serve(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    hooks::run(args, Setup::new(LeagueKind::Serve))
+    running::run(args, Setup::new(LeagueKind::Serve))
 }
 
 /// Sets the options so that the manager listens on every address, and names the one by which other
@@ -85,23 +76,4 @@ fn listen_for_others(args: &mut Args) -> Result<(), Exit> {
     let endpoint = format!("http://{address}:{port}/mcp");
     args.set("--contact-endpoint", &endpoint);
     Ok(())
-}
-
-/// Prints the lines for students while the lobby is open, and the address of the page.
-pub fn greet(endpoint: &str, is_lobby: bool) {
-    let page = endpoint.trim_end_matches("/mcp");
-    if is_lobby {
-        print_line("\nEach student types these two lines:");
-        print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
-        let options = "--display-name Ada --stay";
-        print_line(&format!("  python3 player.py --manager {page} {options}"));
-    }
-
-    print_line(&format!("\nThe page for the projector is {page}/#wall"));
-
-    if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {
-        print_line(
-            "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
-        );
-    }
 }

@@ -5,10 +5,12 @@
 //! that it is complete as soon as it is loaded. It may load nothing from elsewhere, and only script
 //! and style with the page's own nonce are run.
 
-use crate::derived::DerivedFields;
-use crate::view::LeagueView;
-use crate::{tables, trace};
+use crate::page::derived::DerivedFields;
+use crate::page::tables;
+use crate::page::view::LeagueView;
+use crate::trace;
 use league::net::sync::secret;
+use league::program::storage::{self, Access};
 use league::protocol::ResultStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -55,6 +57,35 @@ pub fn file(name: &str, view: &LeagueView, derived: &DerivedFields, logs: &Path)
         "results.csv" => Some(tables::results(view)),
         "standings.csv" => Some(tables::standings(view, &derived.expected_points)),
         _ => None,
+    }
+}
+
+/// Writes the files that people keep of a league that is over, below the folder `data`; the report has
+/// traces of the folder `logs`. If one cannot be written, the others are written nevertheless. Returns
+/// a sentence that names the folder, or one with the first error.
+pub fn write_files(
+    data: &Path,
+    logs: &Path,
+    view: &LeagueView,
+    derived: &DerivedFields,
+) -> Result<String, String> {
+    let folder = storage::league_folder(data, &view.league_id);
+    let mut errors = Vec::new();
+    for name in ["report.html", "league.json", "results.csv", "standings.csv"] {
+        let text = file(name, view, derived, logs).unwrap_or_default();
+        let written = storage::replace(&folder.join(name), Access::AllUsers, &text);
+        errors.extend(written.err());
+    }
+
+    let count = errors.len();
+    match errors.first() {
+        Some(error) => Err(format!(
+            "{count} of the files to keep cannot be written: {error}"
+        )),
+        None => Ok(format!(
+            "to keep: report.html, results.csv and standings.csv in {}",
+            folder.display()
+        )),
     }
 }
 

@@ -5,12 +5,13 @@
 //! process, against an opponent that always answers well. The player is told of its faults, as in any
 //! match, but of no result, so nothing of the match stays in its history.
 
+use crate::page::document::Document;
 use league::json::deserialize;
 use league::manager::Manager;
 use league::manager::league::Member;
 use league::net::call_error::CallError;
 use league::net::client::{MessageContext, Peer};
-use league::net::sync::{lock, spawn};
+use league::net::sync::spawn;
 use league::program::config::SystemFile;
 use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{
@@ -20,8 +21,7 @@ use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play};
 use league::values::Timestamp;
 use serde_json::json;
-use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -33,50 +33,9 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The verdict on a player that has played its rehearsal to the end.
 pub const PLAYS: &str = "plays";
 
-/// The verdicts of all rehearsals, by player.
-#[derive(Default)]
-pub struct Rehearsals(Mutex<BTreeMap<String, Rehearsal>>);
-
-struct Rehearsal {
-    /// The number of the player's registration before the rehearsal.
-    registration: u32,
-    /// `PLAYS`, or what went wrong; none while the match is played.
-    verdict: Option<String>,
-}
-
-impl Rehearsals {
-    /// Returns the verdict on a player: `plays`, or what went wrong.
-    pub fn verdict(&self, player_id: &str) -> Option<String> {
-        lock(&self.0).get(player_id)?.verdict.clone()
-    }
-
-    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
-    /// or plays one now.
-    fn begin(&self, player_id: &str, registration: u32) -> bool {
-        let mut all = lock(&self.0);
-        if let Some(last) = all.get(player_id)
-            && (last.registration == registration || last.verdict.is_none())
-        {
-            return false;
-        }
-        let rehearsal = Rehearsal {
-            registration,
-            verdict: None,
-        };
-        all.insert(player_id.into(), rehearsal);
-        true
-    }
-
-    fn end(&self, player_id: &str, verdict: String) {
-        if let Some(rehearsal) = lock(&self.0).get_mut(player_id) {
-            rehearsal.verdict = Some(verdict);
-        }
-    }
-}
-
 /// Starts a thread that rehearses with every player that registers, until the league starts.
-pub fn follow(manager: &Arc<Manager>, rehearsals: &Arc<Rehearsals>, terminal: Terminal) {
-    let (manager, rehearsals) = (Arc::clone(manager), Arc::clone(rehearsals));
+pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, terminal: Terminal) {
+    let (manager, document) = (Arc::clone(manager), Arc::clone(document));
     spawn("rehearsals", move || {
         while !manager.store.wait(SEARCH_INTERVAL, |league| league.started) {
             let players = manager.store.read(|league| {
@@ -85,11 +44,11 @@ pub fn follow(manager: &Arc<Manager>, rehearsals: &Arc<Rehearsals>, terminal: Te
             });
             for Member { id, meta, .. } in players {
                 let registration = manager.notifier.status(&id).registrations;
-                if registration == 0 || !rehearsals.begin(&id, registration) {
+                if registration == 0 || !document.rehearsals.begin(&id, registration) {
                     continue;
                 }
 
-                let (manager, rehearsals) = (Arc::clone(&manager), Arc::clone(&rehearsals));
+                let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 spawn("rehearsal", move || {
                     let verdict = rehearse(&manager, &id, &meta.contact_endpoint);
                     let name = sanitize(&meta.display_name);
@@ -97,7 +56,7 @@ pub fn follow(manager: &Arc<Manager>, rehearsals: &Arc<Rehearsals>, terminal: Te
                         PLAYS => format!("{id} {name} plays"),
                         problem => format!("{id} {name} would lose: it {problem}"),
                     };
-                    rehearsals.end(&id, verdict);
+                    document.rehearsals.end(&id, verdict);
                     manager.store.notify_all(); // for the page
                     terminal.print_line(&text);
                 });

@@ -7,10 +7,10 @@
 //! differences is `DELTA` or 0. Such a test may be made after every cycle. An ordinary error bar that
 //! is looked at after every cycle would be wrong far too often.
 
-use crate::document::Document;
-use crate::expected_points::{gains, pair_values_in};
-use crate::statistics::Sample;
-use crate::view::{AgentView, LeagueView};
+use crate::page::document::Document;
+use crate::page::expected_points::{gains, pair_values_in};
+use crate::page::view::{AgentView, LeagueView};
+use crate::practice::statistics::Sample;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::net::sync::spawn;

@@ -1,27 +1,23 @@
 //! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
-//! aside a league with agents of other machines; `children.rs` starts the agents, `hooks.rs` the manager.
+//! aside a league with agents of other machines; `agents.rs` starts the agents, `running.rs` the
+//! manager.
 //!
 //! A practice is a local league of many cycles, which finds out whether a strategy is better than a
-//! coin (`statistics.rs`); in a comparison two players meet the same rivals (`comparison.rs`). The
-//! data and logs of a practice have folders of their own, which the next practice replaces. They are
-//! deleted only if a practice made them.
+//! coin (`practice/statistics.rs`); in a comparison two players meet the same rivals
+//! (`practice/comparison.rs`).
 
-use crate::children::{self, until};
+use crate::agents::entrants::{self, Entrant};
+use crate::agents::{self, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
-use crate::groups::{self, Entrant};
-use crate::hooks::{self, LeagueKind, Setup};
-use crate::play;
-use crate::strategies;
+use crate::practice::replace_last_practice;
+use crate::running::{self, LeagueKind, Setup};
 use league::manager::league::League;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::terminal::{plural, print_line};
-use league::program::{
-    SHUTDOWN_TIMEOUT, credentials, data_folder, load_config, log_folder, storage,
-};
+use league::program::{credentials, data_folder, load_config, storage};
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io;
-use std::path::{Path, PathBuf};
+use std::fs;
+use std::path::Path;
 
 pub const USAGE: Usage = Usage {
     name: "league local",
@@ -45,14 +41,11 @@ pub const USAGE: Usage = Usage {
         SERVER,
         COMMON,
     ],
-    redirects: "",
 };
 
 /// Number of strategies that fill a league that is no practice: the others learn, and one league
 /// gives them nothing to learn from.
 const FILLERS: usize = 5;
-/// The extension of the folders of the last practice until the new one has begun.
-const ASIDE: &str = "last";
 /// Maximum time for a move in a practice, in seconds, unless the command line has another one: a
 /// `choose` that never ends must not take hours.
 const PRACTICE_MOVE_TIMEOUT: &str = "2";
@@ -63,7 +56,7 @@ const MIN_COMPARED: usize = 4;
 pub fn run(mut args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
     let setup = prepare(&mut args)?;
-    hooks::run(args, setup)
+    running::run(args, setup)
 }
 
 /// Decides who plays, and takes the data folder.
@@ -79,7 +72,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
 
     let entrants = entrants(args, kind)?;
     for entrant in &entrants {
-        children::check_program(entrant)?;
+        agents::check_program(entrant)?;
     }
     if args.has("--no-deadline") {
         args.set("--move-timeout-sec", "86400");
@@ -119,15 +112,15 @@ fn set_default(args: &mut Args, name: &'static str, value: &str) {
 /// Returns true if a person or a language model plays, and needs time.
 fn is_by_hand(entrants: &[Entrant]) -> bool {
     let mut commands = entrants.iter().map(|entrant| &entrant.command);
-    commands.any(|command| play::is_by_hand(command))
+    commands.any(|command| by_hand::is_by_hand(command))
 }
 
 /// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
 /// league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let mark = fs::read_to_string(folder.join(groups::FILE)).ok();
-    let is_same = mark.as_deref() == Some(&groups::text(entrants));
+    let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
+    let is_same = mark.as_deref() == Some(&entrants::text(entrants));
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
@@ -178,7 +171,7 @@ fn entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> {
     }
 
     let mut entrants = match args.text("--entrants") {
-        Some(file) => groups::read(Path::new(file))?,
+        Some(file) => entrants::read(Path::new(file))?,
         None => chosen_entrants(args, kind)?,
     };
 
@@ -251,67 +244,4 @@ pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> V
     }
 
     entrants
-}
-
-/// Appends `practice` to the folders of the command line, and moves what the last practice left there
-/// aside. The lock of the first practice stays in the data folder and shows that they are its own.
-fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
-    let data = data_folder(args);
-    let has_practice = data.join("agents/practice.lock").exists();
-    let folders: [PathBuf; 2] = [data.join("practice"), log_folder(args).join("practice")];
-    for (option, folder) in ["--data", "--logs"].into_iter().zip(&folders) {
-        args.set(option, &folder.to_string_lossy());
-        if folder.exists() && !has_practice {
-            let folder = folder.display();
-            return Err(Exit::failure(format!(
-                "{folder} is there, but not from a practice; move it, or name others with \
-                 --data DIR and --logs DIR"
-            )));
-        }
-    }
-
-    let lock = credentials::lock(&data, "practice")?;
-    for folder in folders.iter().filter(|folder| folder.exists()) {
-        let aside = folder.with_extension(ASIDE);
-        delete(&aside)?;
-        fs::rename(folder, &aside).map_err(|error| storage::with_path(folder, error))?;
-        let folder = folder.display();
-        print_line(&format!("{folder}: the last practice is replaced"));
-    }
-
-    Ok(lock)
-}
-
-/// Deletes a folder, if it exists. Agents of the last practice may still be ending, and write.
-fn delete(folder: &Path) -> io::Result<()> {
-    let mut removed = Ok(());
-    until(SHUTDOWN_TIMEOUT, || {
-        removed = if folder.exists() {
-            fs::remove_dir_all(folder)
-        } else {
-            Ok(())
-        };
-        removed.is_ok()
-    });
-    removed.map_err(|error| storage::with_path(folder, error))
-}
-
-/// Deletes the last practice, since the new one has begun.
-pub fn delete_last_practice(args: &Args) -> io::Result<()> {
-    for folder in [data_folder(args), log_folder(args)] {
-        delete(&folder.with_extension(ASIDE))?;
-    }
-    Ok(())
-}
-
-/// Puts the last practice back, since the new one could not begin.
-pub fn restore_last_practice(args: &Args) -> io::Result<()> {
-    for folder in [data_folder(args), log_folder(args)] {
-        let aside = folder.with_extension(ASIDE);
-        if aside.exists() {
-            delete(&folder)?;
-            fs::rename(aside, folder)?;
-        }
-    }
-    Ok(())
 }

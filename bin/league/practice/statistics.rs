@@ -8,9 +8,9 @@
 //! other, in matches that no other player has. If a number is drawn, the verdict is about expected points, since the draw
 //! is luck. A game by turns has no such coin; its players are compared with the average player.
 
-use crate::expected_points::{Gain, coin_points, gains, pair_values_in};
-use crate::tables::columns;
-use crate::view::{AgentView, LeagueView};
+use crate::page::expected_points::{Gain, coin_points, gains, pair_values_in};
+use crate::page::tables::columns;
+use crate::page::view::{AgentView, LeagueView};
 use league::program::terminal::sanitize;
 use league::protocol::{AgentKind, ResultStatus};
 use league::values::truncate;

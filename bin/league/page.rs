@@ -3,9 +3,15 @@
 //! league. An open page asks every second with the version that it has, and gets only the rounds that
 //! have changed since.
 
-use crate::derived::DerivedFields;
-use crate::view::LeagueView;
-use crate::{render, trace};
+pub mod derived;
+pub mod document;
+pub mod expected_points;
+pub mod render;
+pub mod tables;
+pub mod view;
+
+use crate::trace;
+use derived::DerivedFields;
 use league::net::http::{OK, Response};
 use league::net::sync::lock;
 use league::protocol::LeaguePhase;
@@ -16,6 +22,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
+use view::LeagueView;
 
 /// Time for open pages to get the end of the league.
 const FINAL_PAUSE: Duration = Duration::from_millis(1500);

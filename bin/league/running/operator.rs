@@ -5,7 +5,7 @@
 //! was done. A plain `league_manager` has no public document, so players are named by their ids, and
 //! `status` shows what `GET /health` says.
 
-use crate::view::{AgentView, LeagueView};
+use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
 use league::manager::operator_file;
 use league::manager::screen::{LEADERS, grid};
@@ -56,7 +56,6 @@ const fn usage(name: &'static str, about: &'static str) -> Usage {
         name,
         about,
         options: &[CLIENT, COMMON],
-        redirects: "",
     }
 }
 

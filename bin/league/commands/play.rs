@@ -1,8 +1,8 @@
 //! `league play NAME`: a player with a finished strategy, or one that is played by hand.
 
-use crate::by_hand::{self, ByHand};
+use crate::agents::by_hand::{self, ByHand};
+use crate::agents::strategies;
 use crate::files::provide_config;
-use crate::strategies;
 use league::games;
 use league::player::{self, OPTIONS, Options, Turn};
 use league::program::args::{Args, Exit, Usage};
@@ -14,7 +14,6 @@ pub const USAGE: Usage = Usage {
     name: "league play NAME",
     about: "run a player with a finished strategy; mcp or mcp:NAME: by hand",
     options: OPTIONS,
-    redirects: "",
 };
 
 /// Runs a player with the strategy `name`. `mcp:NAME` is played by hand, and by NAME if no choice
@@ -43,12 +42,6 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     loop {
         thread::park();
     }
-}
-
-/// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
-/// command line.
-pub fn is_by_hand(command: &str) -> bool {
-    command == "mcp" || command.starts_with("mcp:") || command.contains("play mcp")
 }
 
 /// Returns a player with a finished strategy, for the games that it can play.

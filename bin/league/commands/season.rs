@@ -8,11 +8,12 @@
 //! league is not over is named and left out. A folder of dealt groups among the operands says which
 //! groups there must be, so that a group that has not begun is missed, too.
 
-use crate::expected_points::expected_by_player;
+use crate::agents::entrants::{self, Entrant};
+use crate::commands::groups;
 use crate::files::{finished_league, finished_leagues};
-use crate::groups::{self, Entrant};
-use crate::tables::{columns, csv};
-use crate::view::LeagueView;
+use crate::page::expected_points::expected_by_player;
+use crate::page::tables::{columns, csv};
+use crate::page::view::LeagueView;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{Access, league_folder, replace};
 use league::program::terminal::{plural, print_error, print_line, sanitize};
@@ -35,7 +36,6 @@ pub const USAGE: Usage = Usage {
   --by MEASURE                   how they are chosen: points, or expected points [points]",
         COMMON,
     ],
-    redirects: "",
 };
 
 const HEADS: &str = "Rank,Player,Leagues,Titles,Played,Wins,Draws,Losses,Points,Per match,Expected";
@@ -159,7 +159,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     }
 
     check_complete(args, left_out, folders.len())?;
-    print!("{}", groups::text(&next));
+    print!("{}", entrants::text(&next));
     Ok(())
 }
 
@@ -238,8 +238,8 @@ fn best_entrants(
         rows.sort_by(|one, other| worth(other).total_cmp(&worth(one)));
     }
 
-    let file = league_folder(folder, &view.league_id).join(groups::FILE);
-    let entrants = groups::read(&file).map_err(|exit| exit.message)?;
+    let file = league_folder(folder, &view.league_id).join(entrants::FILE);
+    let entrants = entrants::read(&file).map_err(|exit| exit.message)?;
 
     let mut best = Vec::new();
     for row in &rows {

@@ -2,12 +2,14 @@
 //! tools, a person with the Inspector or an assistant. `next_turn` waits for a match in which the
 //! player is asked, and `make_choice` answers it.
 //!
-//! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does (`play.rs`), a
-//! little before the deadline, and `next_turn` says so. The tools are for callers on the player's own
-//! machine, and for those who know its token; other callers are refused before anything waits.
+//! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does
+//! (`commands/play.rs`), a little before the deadline, and `next_turn` says so. The tools are for
+//! callers on the player's own machine, and for those who know its token; other callers are refused
+//! before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
-use crate::web::text_response;
+use crate::page::text_response;
+use crate::trace::COMMENT;
 use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::http::Response;
@@ -52,8 +54,6 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
 const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
-/// The event of a log line with the reason of a choice.
-pub const COMMENT: &str = "comment";
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
 /// Maximum length of a note, in characters.
@@ -142,6 +142,12 @@ pub struct Chosen {
     pub choice: String,
     #[serde(skip)]
     conversation_id: String,
+}
+
+/// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
+/// command line.
+pub fn is_by_hand(command: &str) -> bool {
+    command == "mcp" || command.starts_with("mcp:") || command.contains("play mcp")
 }
 
 /// The choices for which this player is asked at this moment.

@@ -2,16 +2,19 @@
 //! or the referees of a class. They end when their standard input closes, so none is left behind,
 //! however the manager ends.
 
-use crate::groups::Entrant;
-use crate::play;
-use crate::strategies;
+pub mod by_hand;
+pub mod entrants;
+pub mod strategies;
+
+use entrants::Entrant;
 use league::manager::Manager;
 use league::manager::league::League;
+use league::net::http;
 use league::net::sync::spawn;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
 use league::program::terminal::{print_error, print_line, sanitize};
-use league::program::{Program, SHUTDOWN_TIMEOUT, storage};
+use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
 use league::protocol::AgentKind;
 use league::values::{Endpoint, truncate};
 use std::collections::BTreeMap;
@@ -61,17 +64,21 @@ impl Children {
         let mut wanted = Vec::new();
         let referees = program.args.number("--referees", 1..=100)?;
         for number in 1..=referees.unwrap_or_default() {
-            wanted.push((AgentKind::Referee.format_id(number), None));
+            wanted.push((AgentKind::Referee, number, None));
         }
         for (number, entrant) in (1..).zip(entrants) {
             if !entrant.is_remote() {
-                wanted.push((AgentKind::Player.format_id(number), Some(entrant)));
+                wanted.push((AgentKind::Player, number, Some(entrant)));
             }
         }
 
         let mut children = Vec::new();
-        for (id, player) in wanted {
-            let port = adopt(program, &id, stored)?;
+        let mut given = Vec::new();
+        for (kind, number, player) in wanted {
+            let id = kind.format_id(number);
+            let old = adopt(program, &id, stored)?.filter(|port| is_free(*port));
+            let port = old.unwrap_or_else(|| choose_port(program, kind, &id, &given));
+            given.push(port);
             let mut command = command(program, player, &id, port);
             command.stdin(Stdio::piped()).stdout(Stdio::null());
             if player.is_some_and(Entrant::is_own) {
@@ -203,13 +210,27 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// Returns the command that starts a player, or else a referee, with that id. If the port is taken,
-/// the agent takes any free one.
-fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u16>) -> Command {
+/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
+/// is none, or if this manager has a port of its own: then another one may run here.
+fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u16 {
+    if program.args.has("--port") {
+        return 0;
+    }
+    let ports = usual_ports(&program.config, kind, program.config.agent(kind, id));
+    let mut free = ports.into_iter().filter(|port| !given.contains(port));
+    free.find(|port| is_free(*port)).unwrap_or_default()
+}
+
+fn is_free(port: u16) -> bool {
+    http::listen("127.0.0.1", port).is_ok()
+}
+
+/// Returns the command that starts a player, or else a referee, with that id on a port.
+fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16) -> Command {
     let strategies = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
-        Some(name) if strategies.contains(&name) || play::is_by_hand(name) => {
+        Some(name) if strategies.contains(&name) || by_hand::is_by_hand(name) => {
             format!("league play {name}")
         }
         Some(line) => line.to_string(),
@@ -231,8 +252,8 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
     };
 
     command.args(["--manager", &local_url(program)]);
-    command.args(["--until-stdin-closes", "--any-port"]);
-    if player.is_some_and(|player| player.is_own() && !play::is_by_hand(&player.command)) {
+    command.arg("--until-stdin-closes");
+    if player.is_some_and(|player| player.is_own() && !by_hand::is_by_hand(&player.command)) {
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
@@ -241,11 +262,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: Option<u
         }
     }
 
-    // Another manager may run here, whose agents have the usual ports.
-    let any_port = program.args.has("--port").then_some(0);
-    if let Some(port) = port.or(any_port) {
-        command.args(["--port", &port.to_string()]);
-    }
+    command.args(["--port", &port.to_string()]);
     command
 }
 
@@ -263,7 +280,7 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
     let name = words.first().copied().unwrap_or_default();
     let path = env::var_os("PATH").unwrap_or_default();
     let is_found = installed_program(name).is_some()
-        || play::is_by_hand(name)
+        || by_hand::is_by_hand(name)
         || strategies::all_names().any(|strategy| strategy == name)
         || name.contains('/') && !name.ends_with(".py") && Path::new(name).is_file()
         || !name.contains('/') && env::split_paths(&path).any(|folder| folder.join(name).is_file());

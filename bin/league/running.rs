@@ -1,18 +1,22 @@
-//! The part of the tool that runs within a manager: the pages, the children of a local league, and the
-//! files that are kept at the end.
+//! A league that a command has prepared, and the part of the tool that runs within its manager: the
+//! pages, the children of a local league, and the files that are kept at the end.
 //!
 //! The manager calls it by the trait `Hooks` at the few moments of its life that concern it. The
 //! league itself is played by `src/manager.rs`, which knows nothing of this.
 
-use crate::children::{self, Children};
-use crate::derived::DerivedFields;
-use crate::document::Document;
-use crate::groups::{self, Entrant};
-use crate::verify::Checked;
-use crate::web::WebPages;
-use crate::{class, comparison, export, local, losses, operator, rehearsal, statistics};
-use league::manager::league::{League, Match};
-use league::manager::{self, Hooks, Manager, screen};
+pub mod operator;
+pub mod rehearsal;
+pub mod screen;
+pub mod verify;
+
+use crate::agents::entrants::{self, Entrant};
+use crate::agents::{self, Children};
+use crate::page::derived::DerivedFields;
+use crate::page::document::Document;
+use crate::page::{WebPages, render};
+use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
+use league::manager::league::League;
+use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
 use league::net::hardening::restart_process;
 use league::net::http::Response;
@@ -22,13 +26,14 @@ use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
-use league::protocol::LeaguePhase;
+use league::protocol::{AgentKind, LeaguePhase};
 use std::fs::File;
 use std::net::IpAddr;
-use std::sync::atomic::{AtomicU16, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Mutex, Once};
 use std::thread;
 use std::time::Duration;
+use verify::Checked;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -96,16 +101,16 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
     if end.is_err() && hooks.setup.kind.is_practice() {
         lock(&hooks.children).kill(); // they write into the folders
-        local::restore_last_practice(&args)?;
+        restore_last_practice(&args)?;
     }
     end?;
     if let Some(problem) = lock(&hooks.problem).take() {
         return Err(Exit::failure(problem));
     }
 
-    match hooks.new_lobby_port.load(Ordering::SeqCst) {
-        0 => Ok(()),
-        port => Err(restart_process(port).into()),
+    match *lock(&hooks.new_lobby_port) {
+        None => Ok(()),
+        Some(port) => Err(restart_process(port).into()),
     }
 }
 
@@ -116,8 +121,10 @@ struct ToolHooks {
     children: Mutex<Children>,
     terminal: Terminal,
     document: Arc<Document>,
-    /// The manager's port if the operator has ordered a new lobby; else 0.
-    new_lobby_port: AtomicU16,
+    /// Done when the work after the end of the league is done.
+    closed: Once,
+    /// The manager's port if the operator has ordered a new lobby.
+    new_lobby_port: Mutex<Option<u16>>,
     /// The reason why a practice that was played has failed.
     problem: Mutex<Option<String>>,
 }
@@ -133,7 +140,8 @@ impl ToolHooks {
             children: Mutex::default(),
             terminal: Terminal { quiet },
             document: Arc::new(Document::new(is_local)),
-            new_lobby_port: AtomicU16::new(0),
+            closed: Once::new(),
+            new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
         }
     }
@@ -143,11 +151,11 @@ impl ToolHooks {
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
         if !self.setup.entrants.is_empty() {
-            let entrants = groups::text(&self.setup.entrants);
-            storage::replace(&folder.join(groups::FILE), Access::AllUsers, &entrants)?;
+            let entrants = entrants::text(&self.setup.entrants);
+            storage::replace(&folder.join(entrants::FILE), Access::AllUsers, &entrants)?;
         }
 
-        let address = children::local_url(program);
+        let address = agents::local_url(program);
         let file = operator::address_file(&program.data, program.league_id());
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())
@@ -175,25 +183,49 @@ impl ToolHooks {
             print_line(&statistics::report(&view, &own));
         }
 
-        for player in manager.store.read(losses::players_without_a_match) {
+        for player in manager.store.read(screen::players_without_a_match) {
             let problem = format!("{player} has lost all its matches technically");
             *lock(&self.problem) = Some(problem);
         }
 
         let logs = log_folder(&manager.program.args);
         let store = &manager.store;
-        for line in store.read(|league| losses::first_losses(league, &logs)) {
+        for line in store.read(|league| screen::first_losses(league, &logs)) {
             print_line(&line);
+        }
+    }
+
+    /// Ends what runs around a closed league, and checks its files.
+    fn finish(&self, manager: &Manager) {
+        lock(&self.children).wait();
+        self.web_pages.linger();
+        if self.setup.kind.is_local() {
+            let config = manager.program.config.clone();
+            let checked = Checked::new(config, &manager.program.args);
+            if let Err(exit) = checked.and_then(|checked| checked.check()) {
+                print_error(&exit.message);
+            }
+        }
+
+        if manager.program.args.has("--stay") {
+            let text = "the league is over; still serving (--stay) until the command \
+                `new-lobby` opens a new lobby";
+            manager.terminal.print_line(text);
         }
     }
 }
 
 impl Hooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
+        if !self.setup.kind.is_local() {
+            manager.print_operator_file();
+        }
         match self.setup.kind {
-            LeagueKind::Practice => losses::follow_practice(manager),
+            LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => comparison::follow(manager, &self.document),
-            _ => screen::follow(manager),
+            _ => manager::screen::follow(manager, |league, the_match| {
+                screen::trace_hint(league, the_match, "")
+            }),
         }
         self.write_marks(manager)?;
 
@@ -202,8 +234,8 @@ impl Hooks for ToolHooks {
         }
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
-            class::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document.rehearsals, self.terminal);
+            screen::greet(&manager.program.endpoint, is_lobby);
+            rehearsal::follow(manager, &self.document, self.terminal);
             operator::listen(&manager.program);
         }
 
@@ -214,14 +246,15 @@ impl Hooks for ToolHooks {
         }
 
         if self.setup.kind.is_practice() {
-            local::delete_last_practice(&manager.program.args)?;
+            delete_last_practice(&manager.program.args)?;
+        }
+        if self.setup.kind == LeagueKind::Comparison {
+            manager.store.commit_event(|league| {
+                let pairings = comparison::pairings(&league.ids(AgentKind::Player));
+                league.start(manager.seed, pairings)
+            })?;
         }
         Ok(())
-    }
-
-    fn pairings(&self, players: &[String]) -> Option<Vec<Vec<[String; 2]>>> {
-        let is_comparison = self.setup.kind == LeagueKind::Comparison;
-        is_comparison.then(|| comparison::pairings(players))
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
@@ -232,11 +265,11 @@ impl Hooks for ToolHooks {
             .respond(&view, is_recorded, path, query, peer)
     }
 
-    fn league_played(&self, manager: &Manager) {
+    fn over(&self, manager: &Manager) {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
-        let write = || export::write(data, &logs, &view, &derived);
+        let write = || render::write_files(data, &logs, &view, &derived);
         let mut kept = write();
         for _ in 0..MAX_WRITES {
             if kept.is_err() {
@@ -265,32 +298,13 @@ impl Hooks for ToolHooks {
         }
     }
 
-    fn league_closed(&self, manager: &Manager) {
-        lock(&self.children).wait();
-        self.web_pages.linger();
-        if self.setup.kind.is_local() {
-            let config = manager.program.config.clone();
-            let checked = Checked::new(config, &manager.program.args);
-            if let Err(exit) = checked.and_then(|checked| checked.check()) {
-                print_error(&exit.message);
-            }
+    fn may_end(&self, manager: &Manager) -> bool {
+        self.closed.call_once(|| self.finish(manager));
+        if manager.new_lobby_ordered.load(Ordering::SeqCst) {
+            *lock(&self.new_lobby_port) = Some(manager.program.port);
+            return true;
         }
-
-        if manager.program.args.has("--stay") {
-            let text = "the league is over; still serving (--stay) until the command \
-                `new-lobby` opens a new lobby";
-            manager.terminal.print_line(text);
-        }
-    }
-
-    fn must_stay(&self, manager: &Manager) -> bool {
-        manager.program.args.has("--stay") && self.new_lobby_port.load(Ordering::SeqCst) == 0
-    }
-
-    fn new_lobby(&self, manager: &Manager) {
-        let port = manager.program.port;
-        self.new_lobby_port.store(port, Ordering::SeqCst);
-        manager.store.notify_all();
+        !manager.program.args.has("--stay")
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
@@ -300,22 +314,6 @@ impl Hooks for ToolHooks {
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
         )]
-    }
-
-    /// A practice would delete its own files. The children of other leagues are started again.
-    fn prepare_restart(&self) -> bool {
-        if !self.setup.kind.is_practice() {
-            lock(&self.children).kill();
-        }
-        !self.setup.kind.is_practice()
-    }
-
-    fn trace_hint(&self, league: &League, the_match: &Match) -> String {
-        losses::trace_hint(league, the_match, "")
-    }
-
-    fn shows_operator_token(&self) -> bool {
-        !self.setup.kind.is_local()
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the tool prints beyond the manager's screen: how far a practice is, who lost technically, and
-//! the command that shows what was said in a match.
+//! The lines that the tool prints beyond the manager's screen: how students join a class, how far a
+//! practice is, who lost technically, and the command that shows what was said in a match.
 
 use league::games::result_status;
 use league::manager::Manager;
@@ -8,6 +8,7 @@ use league::manager::screen::result_line;
 use league::net::sync::spawn;
 use league::program::terminal::{print_line, sanitize};
 use league::protocol::{AgentKind, GAME, ResultStatus};
+use league::values::Endpoint;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -15,6 +16,25 @@ use std::time::{Duration, Instant};
 
 /// Interval between two lines about a practice.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
+
+/// Prints the lines for students while the lobby is open, and the address of the page.
+pub fn greet(endpoint: &str, is_lobby: bool) {
+    let page = endpoint.trim_end_matches("/mcp");
+    if is_lobby {
+        print_line("\nEach student types these two lines:");
+        print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
+        let options = "--display-name Ada --stay";
+        print_line(&format!("  python3 player.py --manager {page} {options}"));
+    }
+
+    print_line(&format!("\nThe page for the projector is {page}/#wall"));
+
+    if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {
+        print_line(
+            "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
+        );
+    }
+}
 
 /// Starts a thread that prints how far a practice is, instead of its results.
 pub fn follow_practice(manager: &Arc<Manager>) {

@@ -84,8 +84,8 @@ pub struct Heading {
 }
 
 /// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
-/// call failed. `rehearsal` is `plays` or what went wrong (`rehearsal.rs`). A player that the operator
-/// has `removed` loses its matches. The endpoint is shown to this machine only.
+/// call failed. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player that the
+/// operator has `removed` loses its matches. The endpoint is shown to this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
     pub id: String,

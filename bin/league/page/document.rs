@@ -1,17 +1,19 @@
 //! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the status
 //! of its agents. `Document` keeps the newest one for all readers. However many read it and however
 //! much happens, a new one is made at most once a second, and shares with the last one the rounds in
-//! which nothing has changed.
+//! which nothing has changed. Under the league's lock only the other rounds are copied.
 
-use crate::rehearsal::Rehearsals;
-use crate::view::{AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView};
+use crate::page::view::{
+    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView,
+};
 use league::games::{self, result_status};
 use league::manager::Manager;
 use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
 use league::manager::rounds::Waiting;
 use league::net::sync::lock;
-use league::protocol::{AgentKind, LeaguePhase};
+use league::protocol::{AgentKind, Champion, LeaguePhase};
+use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, UNIX_EPOCH};
@@ -19,13 +21,55 @@ use std::time::{Duration, Instant, UNIX_EPOCH};
 /// Minimum time between two documents, unless the league starts or ends.
 const MIN_INTERVAL: Duration = Duration::from_secs(1);
 
+/// The verdicts of all rehearsals, by player.
+#[derive(Default)]
+pub struct Rehearsals(Mutex<BTreeMap<String, Rehearsal>>);
+
+struct Rehearsal {
+    /// The number of the player's registration before the rehearsal.
+    registration: u32,
+    /// `plays`, or what went wrong; none while the match is played.
+    verdict: Option<String>,
+}
+
+impl Rehearsals {
+    /// Returns the verdict on a player: `plays`, or what went wrong.
+    pub fn verdict(&self, player_id: &str) -> Option<String> {
+        lock(&self.0).get(player_id)?.verdict.clone()
+    }
+
+    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
+    /// or plays one now.
+    pub fn begin(&self, player_id: &str, registration: u32) -> bool {
+        let mut all = lock(&self.0);
+        if let Some(last) = all.get(player_id)
+            && (last.registration == registration || last.verdict.is_none())
+        {
+            return false;
+        }
+        let rehearsal = Rehearsal {
+            registration,
+            verdict: None,
+        };
+        all.insert(player_id.into(), rehearsal);
+        true
+    }
+
+    /// Notes the verdict of a rehearsal.
+    pub fn end(&self, player_id: &str, verdict: String) {
+        if let Some(rehearsal) = lock(&self.0).get_mut(player_id) {
+            rehearsal.verdict = Some(verdict);
+        }
+    }
+}
+
 /// The newest document of a league that is going on.
 pub struct Document {
     /// True if all agents run on this machine.
     is_local: bool,
     newest: Mutex<Option<Made>>,
     /// The verdicts on the players before the start.
-    pub rehearsals: Arc<Rehearsals>,
+    pub rehearsals: Rehearsals,
 }
 
 /// A document, and the version of the store from which it was made.
@@ -41,46 +85,42 @@ impl Document {
         Document {
             is_local,
             newest: Mutex::default(),
-            rehearsals: Arc::default(),
+            rehearsals: Rehearsals::default(),
         }
     }
 
-    /// Returns the newest document. A new one is made if something has changed.
+    /// Returns the newest document. A new one is made if something has changed. Readers that come
+    /// meanwhile wait for it.
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
         let store = &manager.store;
-        let version = store.version();
-        store.read(|league| self.make(league, version, manager))
-    }
-
-    fn make(&self, league: &League, store_version: u64, manager: &Manager) -> Arc<LeagueView> {
         let mut newest = lock(&self.newest);
+        let store_version = store.version();
         if let Some(made) = &*newest {
             let is_old = made.time.elapsed() >= MIN_INTERVAL;
-            let is_due = is_old || made.view.status != league.progress();
+            let is_due = is_old || made.view.status != store.read(League::progress);
             if made.store_version == store_version || !is_due {
                 return Arc::clone(&made.view);
             }
         }
 
+        // Copy the league, and add the status of its agents.
+        let heading = self.heading(manager);
         let waiting = lock(&manager.waiting).clone();
-        let mut view = view(
-            league,
-            |id| manager.notifier.status(id),
-            &waiting,
-            &self.heading(manager),
-            newest.as_ref().map(|made| &*made.view),
-        );
-        if !league.started {
-            for agent in &mut view.agents {
+        let before = newest.as_ref().map(|made| &*made.view);
+        let mut view = store.read(|league| copy(league, &waiting, heading, before));
+        let is_lobby = view.status == LeaguePhase::Waiting;
+        for agent in &mut view.agents {
+            agent.add_status(manager.notifier.status(&agent.id));
+            if is_lobby {
                 agent.rehearsal = self.rehearsals.verdict(&agent.id);
             }
         }
+
         let made = newest.insert(Made {
             store_version,
             time: Instant::now(),
             view: Arc::new(view),
         });
-
         Arc::clone(&made.view)
     }
 
@@ -121,12 +161,12 @@ fn game_name(game_type: &str) -> String {
         .into()
 }
 
-/// Makes the document. A round that has not changed is shared with the document `before`.
-pub fn view(
+/// Copies what the document shows of a league; it lacks the status of the agents. A round that has
+/// not changed is shared with the document `before`.
+pub fn copy(
     league: &League,
-    status_of: impl Fn(&str) -> AgentStatus,
     waiting: &Waiting,
-    heading: &Heading,
+    heading: Heading,
     before: Option<&LeagueView>,
 ) -> LeagueView {
     // The first version is the time, so that a restarted manager continues above its last version.
@@ -140,18 +180,19 @@ pub fn view(
     let mut agents = Vec::new();
     for kind in [AgentKind::Referee, AgentKind::Player] {
         for member in league.members(kind) {
-            agents.push(agent_view(league, member, status_of(&member.id)));
+            agents.push(agent_view(league, member));
         }
     }
 
     let status = league.status(waiting.reason.clone());
+    let standings = league.table();
     let is_over = status.status == LeaguePhase::Completed;
-    let end = league.league_completed().filter(|_| is_over);
+    let champion = standings.first().filter(|_| is_over);
 
     LeagueView {
         schema_version: "1.0.0".into(),
         league_id: status.league_id,
-        league: heading.clone(),
+        league: heading,
         status: status.status,
         paused: league.paused,
         current_round: status.current_round,
@@ -159,11 +200,15 @@ pub fn view(
         matches_completed: status.matches_completed,
         total_matches: league.matches.len() as u32,
         agents,
-        standings: league.table(),
         rounds: round_views(league, before, version),
         reason: status.reason,
         next_at: waiting.next_at,
-        champion: end.map(|end| end.champion),
+        champion: champion.map(|first| Champion {
+            player_id: first.player_id.clone(),
+            display_name: first.display_name.clone(),
+            points: first.points,
+        }),
+        standings,
         version: Some(version),
     }
 }
@@ -173,27 +218,37 @@ fn round_views(league: &League, before: Option<&LeagueView>, version: u64) -> Ve
     let mut rounds = Vec::new();
     let matches = league.schedule_preview();
     for matches in matches.chunk_by(|one, other| one.round == other.round) {
-        let round_id = matches[0].round;
-        let matches: Vec<MatchView> = matches.iter().map(match_view).collect();
+        let known = before.and_then(|view| view.rounds.get(rounds.len()));
+        let known = known.filter(|known| {
+            let mut pairs = known.matches.iter().zip(matches);
+            known.matches.len() == matches.len() && pairs.all(|(view, m)| shows(view, m))
+        });
 
-        rounds.push(
-            match before.and_then(|view| view.rounds.get(rounds.len())) {
-                Some(known) if known.matches == matches => Arc::clone(known),
-                _ => Arc::new(RoundView {
-                    round_id,
-                    matches,
-                    changed: Some(version),
-                }),
-            },
-        );
+        rounds.push(match known {
+            Some(known) => Arc::clone(known),
+            None => Arc::new(RoundView {
+                round_id: matches[0].round,
+                matches: matches.iter().map(match_view).collect(),
+                changed: Some(version),
+            }),
+        });
     }
 
     rounds
 }
 
-fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView {
+/// Returns true if a match is as it was when its view was made: a result does not change any more.
+fn shows(view: &MatchView, the_match: &Match) -> bool {
+    let recorded = the_match.recorded.as_ref();
+    let [player_a, player_b] = &the_match.players;
+    view.recorded_at == recorded.map(|recorded| recorded.at)
+        && view.referee_id.as_deref() == the_match.referee()
+        && view.player_A_id == *player_a
+        && view.player_B_id == *player_b
+}
+
+fn agent_view(league: &League, member: &Member) -> AgentView {
     let stats = (member.kind == AgentKind::Player).then(|| league.stats(&member.id));
-    let was_called = agent.last_error.is_some() || agent.response_ms.is_some();
 
     AgentView {
         id: member.id.clone(),
@@ -201,13 +256,23 @@ fn agent_view(league: &League, member: &Member, agent: AgentStatus) -> AgentView
         display_name: member.meta.display_name.clone(),
         state: league.state_of(member),
         removed: league.removed.contains(&member.id),
-        reachable: was_called.then_some(agent.last_error.is_none()),
-        trouble: agent.last_error,
+        reachable: None,
+        trouble: None,
         rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
-        answers_in_ms: agent.response_ms,
+        answers_in_ms: None,
         technical_losses: stats.map(|stats| stats.technical_losses),
         choices: stats.map(|stats| stats.choices),
+    }
+}
+
+impl AgentView {
+    /// Adds whether the agent answers.
+    fn add_status(&mut self, status: AgentStatus) {
+        let was_called = status.last_error.is_some() || status.response_ms.is_some();
+        self.reachable = was_called.then_some(status.last_error.is_none());
+        self.trouble = status.last_error;
+        self.answers_in_ms = status.response_ms;
     }
 }
 

@@ -1,7 +1,7 @@
 //! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a referee,
 //! and the players. If one of them fails, all end.
 
-use crate::children::installed_program;
+use crate::agents::installed_program;
 use league::program::args::{Args, Exit, Usage};
 use league::program::load_config;
 use league::program::terminal::print_line;
@@ -17,7 +17,6 @@ pub const USAGE: Usage = Usage {
     options: &["
   --players N                    the number of players [4]
   --help                         show this and end"],
-    redirects: "",
 };
 
 /// Interval between two looks at the programs.
