@@ -1,11 +1,11 @@
 //! The league manager: it registers referees and players, has every pair play, and keeps the table.
 //!
 //! This file is the life of a manager, from the command line to the end of its league. What the
-//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
-//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
-//! sends notifications to the agents. Screens, pages and the processes of a local league are
-//! outside: they read the league (`Store::read`, `Store::wait`), and the manager calls them
-//! ([`Hooks`]).
+//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
+//! that it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
+//! `notifier.rs` sends notifications to the agents. Screens, pages and the processes of a local
+//! league are outside: they read the league (`Store::read`, `Store::wait`), and the manager calls
+//! them ([`Hooks`]).
 
 pub mod agent_status;
 pub mod control;
@@ -49,8 +49,8 @@ const MAX_PER_ADDRESS: u32 = 8;
 /// Maximum time of a last ping to the agents that do not answer when the league starts.
 const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The surroundings of a manager: they may show, store and start a league, and change nothing of how
-/// the league is played.
+/// The surroundings of a manager: they may show, store and start a league, and change nothing of
+/// how the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, _manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -251,8 +251,8 @@ impl Manager {
         }
     }
 
-    /// Decides to start the league, if so many players and referees have registered and nothing else
-    /// is lacking.
+    /// Decides to start the league, if so many players and referees have registered and nothing
+    /// else is lacking.
     fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
         let registered_players = league.ids(AgentKind::Player);
         let registered_referees = league.ids(AgentKind::Referee);
@@ -266,8 +266,8 @@ impl Manager {
         league.start(self.seed, chosen.unwrap_or_else(|| league.pairings()))
     }
 
-    /// Closes the league after its last match. A closed league is not resumed, so what surrounds the
-    /// manager stores first what must not be lost.
+    /// Closes the league after its last match. A closed league is not resumed, so what surrounds
+    /// the manager stores first what must not be lost.
     fn finish(&self) -> io::Result<()> {
         self.stored.call_once(|| self.hooks.league_played(self));
         self.close()
