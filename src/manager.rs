@@ -56,8 +56,8 @@ const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time until the surroundings of a closed league are asked again if the manager may end.
 const END_INTERVAL: Duration = Duration::from_secs(1);
 
-/// The surroundings of a manager: they may show, store and start a league, and change nothing of how
-/// the league is played.
+/// The surroundings of a manager: they may show, store and start a league, and change nothing of
+/// how the league is played.
 pub trait Hooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
@@ -252,8 +252,8 @@ impl Manager {
         }
     }
 
-    /// Decides to start the league, if so many players and referees have registered and nothing else
-    /// is lacking.
+    /// Decides to start the league, if so many players and referees have registered and nothing
+    /// else is lacking.
     fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
         if league.ids(AgentKind::Player).len() < players as usize
             || league.ids(AgentKind::Referee).len() < referees as usize

@@ -34,7 +34,8 @@ pub struct AgentStatus {
     pub response_ms: Option<u32>,
     /// The number of its registrations since this program started.
     pub registrations: u32,
-    /// The state of a referee. A player is available or lost, which changes nothing for its matches.
+    /// The state of a referee. A player is available or lost, which changes nothing for its
+    /// matches.
     pub referee: RefereeState,
     /// The reason for which a referee is not available: the rest of a sentence after its id.
     pub problem: String,

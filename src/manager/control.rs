@@ -1,5 +1,5 @@
-//! What the operator may do: start the league, pause it and let it go on, remove a player and restore
-//! it, open a new lobby when the league is over.
+//! What the operator may do: start the league, pause it and let it go on, remove a player and
+//! restore it, open a new lobby when the league is over.
 //!
 //! An order is decided as everything else is: it returns an event, or none if the league is in that
 //! state already, or a refusal. The rules in words are in `protocol.md`, under LEAGUE_CONTROL.
@@ -33,7 +33,8 @@ impl Manager {
         })?;
 
         match (order.action, &order.player_id) {
-            // Find out whether the player answers: if it does not, it may register without its token.
+            // Find out whether the player answers: if it does not, it may register without its
+            // token.
             (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {

@@ -2,8 +2,8 @@
 //! been written to the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` has all that is decided: a first line with its version, then one
-//! event a line. `commit` decides, appends and syncs, and applies: in this order, under the lock. The lock
-//! is never held during a call to another agent. Read next: `results.rs`, a decision.
+//! event a line. `commit` decides, appends and syncs, and applies: in this order, under the lock.
+//! The lock is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
 use crate::net::sync::Shared;
@@ -25,13 +25,14 @@ pub struct Store {
 struct Inner {
     league: League,
     journal: JsonLinesFile,
-    /// The number of changes since the start of the program, with those that are not in the journal.
+    /// The number of changes since the start of the program, with those that are not in the
+    /// journal.
     changes: u64,
 }
 
 impl Store {
-    /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is first
-    /// archived with the files of its matches.
+    /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is
+    /// first archived with the files of its matches.
     pub fn open(data: &Path, config: Config, is_fresh: bool) -> io::Result<Store> {
         let league_id = config.league.league_id.clone();
         let folder = storage::league_folder(data, &league_id);
@@ -44,8 +45,8 @@ impl Store {
             Err(error) => is_fresh && error.kind() != io::ErrorKind::WouldBlock,
         };
         if must_archive {
-            // A journal that could be read stays locked until it is moved. It is moved last, so that a manager
-            // that is killed in between finds it at its next start.
+            // A journal that could be read stays locked until it is moved. It is moved last, so
+            // that a manager that is killed in between finds it at its next start.
             storage::archive(&data.join("matches").join(league_id))?;
             storage::archive(&folder)?;
             league = League::new(league.config);

@@ -1,14 +1,15 @@
 //! The league: who is registered, what is played, what is recorded. It uses no lock, file, network
 //! or clock.
 //!
-//! The state of a league follows from its events alone. A decision reads the league and returns an event;
-//! the journal stores the event; then `apply` changes the state, and `apply` cannot fail. So a
-//! manager that is killed at any moment finds the same league again in its journal.
+//! The state of a league follows from its events alone. A decision reads the league and returns an
+//! event; the journal stores the event; then `apply` changes the state, and `apply` cannot fail. So
+//! a manager that is killed at any moment finds the same league again in its journal.
 //!
 //! The decisions are methods of `League` too, each subject in its own file: which agents may
-//! register (`registration.rs`), how a league starts and which referee gets a match (`schedule.rs`),
-//! which reports are accepted (`results.rs`), what the operator may do (`control.rs`). Other methods
-//! make answers (`queries.rs`) and notifications (`notifications.rs`) from the state. Read next:
+//! register (`registration.rs`), how a league starts and which referee gets a match
+//! (`schedule.rs`), which reports are accepted (`results.rs`), what the operator may do
+//! (`control.rs`). Other methods make answers (`queries.rs`) and notifications (`notifications.rs`)
+//! from the state. Read next:
 //! `journal.rs`.
 
 use super::standings::{PlayerStats, compare_ids_by_number};
@@ -55,7 +56,8 @@ pub struct MatchAssignment {
 pub struct Recorded {
     /// The match.
     pub match_id: String,
-    /// The referee that reported it; `league_manager` if a player was removed and nothing was played.
+    /// The referee that reported it; `league_manager` if a player was removed and nothing was
+    /// played.
     pub referee_id: String,
     /// The result.
     pub result: MatchResult,
@@ -83,8 +85,8 @@ pub enum Event {
     },
     /// The result of a match was recorded.
     Recorded(Recorded),
-    /// The league was closed: every agent was told that it is over, or could not be told in time, or
-    /// the league was ended early. Open matches get no result.
+    /// The league was closed: every agent was told that it is over, or could not be told in time,
+    /// or the league was ended early. Open matches get no result.
     Closed,
     /// The operator paused the league: no further match begins.
     Paused,

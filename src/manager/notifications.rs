@@ -1,10 +1,10 @@
 //! The notifications that the manager sends, and what an agent lacks of them.
 //!
-//! Nothing is queued. One `Progress` says what may be told to an agent now, another one what the agent
-//! has been told. `Progress::next` compares them, and returns the first notification that the agent
-//! lacks. So an agent that is slow gets the newest table and not all tables, a notification that did
-//! not arrive is still lacking, and an agent that registers again starts with an older progress.
-//! (The leader of a Raft cluster keeps such a number for each follower.)
+//! Nothing is queued. One `Progress` says what may be told to an agent now, another one what the
+//! agent has been told. `Progress::next` compares them, and returns the first notification that the
+//! agent lacks. So an agent that is slow gets the newest table and not all tables, a notification
+//! that did not arrive is still lacking, and an agent that registers again starts with an older
+//! progress. (The leader of a Raft cluster keeps such a number for each follower.)
 //!
 //! The methods of `League` make the messages; see "Rounds" and "Standings and notifications" in
 //! `protocol.md`. `notifier.rs` sends them. Read next: `standings.rs`, the table in most of them.
@@ -17,7 +17,7 @@ use crate::protocol::{
     PlayerRequest, ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary,
 };
 
-/// What may be told to an agent now, or what it has been told.
+/// The state of the league that may be told to an agent now, or that it has been told.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
     /// The number of results in the table.
@@ -30,7 +30,7 @@ pub struct Progress {
     pub is_over: bool,
 }
 
-/// What may be told now.
+/// The progress that may be told now.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Published {
     /// To players.
@@ -96,8 +96,9 @@ impl Published {
 }
 
 impl Notification {
-    /// Returns true if the agent counts as told after a call with this error, or with none. The call
-    /// was the last of `attempts` that failed one after the other, and `max_attempts` are made.
+    /// Returns true if the agent counts as told after a call with this error, or with none. The
+    /// call was the last of `attempts` that failed one after the other, and `max_attempts` are
+    /// made.
     pub fn is_received(self, error: Option<&CallError>, attempts: u32, max_attempts: u32) -> bool {
         let is_last = attempts >= max_attempts;
         match error {
@@ -106,7 +107,8 @@ impl Notification {
                 true
             }
             Some(CallError::HttpStatus(..)) => is_last,
-            // The agent may fail at this one message: it gets the next one. But none follows the end.
+            // The agent may fail at this one message: it gets the next one. But none follows the
+            // end.
             Some(CallError::Timeout(_) | CallError::HungUp(_) | CallError::Truncated(_)) => {
                 is_last && self != Notification::LeagueEnd
             }
@@ -166,8 +168,8 @@ impl League {
             .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
     }
 
-    /// Returns the token of a player's match in a round; none if the assignment has none. The notifier
-    /// adds it to the player's copy of the announcement when it sends the copy.
+    /// Returns the token of a player's match in a round; none if the assignment has none. The
+    /// notifier adds it to the player's copy of the announcement when it sends the copy.
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
         for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {

@@ -1,9 +1,9 @@
 //! Sends notifications and pings to all agents.
 //!
-//! Every member has a delivery thread, which sends it what it lacks (`notifications.rs`), one message
-//! after the other. So every agent receives them in order, and a slow or dead agent delays only
-//! itself. An agent that could not be reached still lacks the message: it is called every two seconds.
-//! The round loop says what may be told, and wakes the threads.
+//! Every member has a delivery thread, which sends it what it lacks (`notifications.rs`), one
+//! message after the other. So every agent receives them in order, and a slow or dead agent delays
+//! only itself. An agent that could not be reached still lacks the message: it is called every two
+//! seconds. The round loop says what may be told, and wakes the threads.
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
@@ -75,8 +75,8 @@ impl Notifier {
         lock(&self.state).published
     }
 
-    /// Lets agents be told what is new, and writes the texts of it. Returns the delivery threads that
-    /// must be woken. (They take both locks at once, so they are woken without these.)
+    /// Lets agents be told what is new, and writes the texts of it. Returns the delivery threads
+    /// that must be woken. (They take both locks at once, so they are woken without these.)
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
@@ -129,8 +129,8 @@ impl Notifier {
         }
     }
 
-    /// Returns a referee's own copy of the announcement: it has the addresses of the players and the
-    /// tokens of the referee's matches.
+    /// Returns a referee's own copy of the announcement: it has the addresses of the players and
+    /// the tokens of the referee's matches.
     fn own_announcement(
         &self,
         league: &League,

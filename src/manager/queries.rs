@@ -190,8 +190,8 @@ impl League {
         })
     }
 
-    /// Returns the state of an agent. A player that lost its last match technically is suspended: it
-    /// is still invited, and is active again after the next match that it plays.
+    /// Returns the state of an agent. A player that lost its last match technically is suspended:
+    /// it is still invited, and is active again after the next match that it plays.
     pub fn state_of(&self, member: &Member) -> AgentState {
         if self.closed {
             AgentState::Shutdown
@@ -204,7 +204,8 @@ impl League {
         }
     }
 
-    /// Returns the status of the league. `waiting` is the reason why a running league does not go on.
+    /// Returns the status of the league. `waiting` is the reason why a running league does not go
+    /// on.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED_REASON.into());

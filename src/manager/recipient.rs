@@ -1,5 +1,5 @@
-//! One agent as the notifier sees it: what it has been told, how its last calls went, and which call
-//! is due. Locks, threads and the network are in `notifier.rs`.
+//! One agent as the notifier sees it: what it has been told, how its last calls went, and which
+//! call is due. Locks, threads and the network are in `notifier.rs`.
 
 use super::agent_status::{AgentStatus, RefereeState};
 use super::notifications::{Notification, Progress, Published};
@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Interval between pings. Agents that do not answer, and referees while a round is open, are pinged
-/// at the base delay of the retry policy instead.
+/// Interval between pings. Agents that do not answer, and referees while a round is open, are
+/// pinged at the base delay of the retry policy instead.
 pub const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two resets of one agent, however often it registers.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
@@ -165,8 +165,8 @@ impl Recipient {
             _ => 0,
         };
 
-        // A failure counts after the last attempt. The ping of a player has only one: it may be about
-        // to start.
+        // A failure counts after the last attempt. The ping of a player has only one: it may be
+        // about to start.
         let before = self.status.clone();
         let is_referee = self.kind == AgentKind::Referee;
         if !self.has_attempts_left() || !is_referee && matches!(call, Call::Ping) {

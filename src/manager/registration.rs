@@ -1,8 +1,8 @@
 //! Which agents may register, with which id and token; and which agent sent a request.
 //!
 //! `League::register` decides a registration. It first checks the description of the agent. Then it
-//! finds out which agent it is: a member that shows its token or its registration key, an agent at a
-//! member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! finds out which agent it is: a member that shows its token or its registration key, an agent at
+//! a member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};
@@ -211,9 +211,9 @@ impl League {
         })
     }
 
-    /// Returns the player that the operator restored a short while ago, if it asks with its id or at
-    /// its endpoint, from the address it had or from this machine. A player that still answers is
-    /// not replaced.
+    /// Returns the player that the operator restored a short while ago, if it asks with its id or
+    /// at its endpoint, from the address it had or from this machine. A player that still answers
+    /// is not replaced.
     fn restored_player(&self, application: &Application) -> Option<&Member> {
         let Request { envelope, peer } = application.request;
         self.members.values().find(|member| {
@@ -225,9 +225,9 @@ impl League {
         })
     }
 
-    /// Returns the member with its new description, its old token, and its old registration key if it
-    /// sends none. If nothing is new and more than half of its lifetime is left, nothing changes:
-    /// registering again does not make the journal grow.
+    /// Returns the member with its new description, its old token, and its old registration key if
+    /// it sends none. If nothing is new and more than half of its lifetime is left, nothing
+    /// changes: registering again does not make the journal grow.
     fn renew(&self, member: &Member, application: &Application) -> Member {
         let mut meta = application.meta.clone();
         if meta.registration_key.as_deref().is_none_or(str::is_empty) {
@@ -449,8 +449,8 @@ fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
     })
 }
 
-/// Rejects a change of a member within a second after the one before: every change is written to the
-/// journal and announced to all agents.
+/// Rejects a change of a member within a second after the one before: every change is written to
+/// the journal and announced to all agents.
 fn too_soon() -> Rejection {
     let legal = "a member changes its description once a second at most";
     Rejection {

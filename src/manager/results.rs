@@ -19,8 +19,8 @@ use serde_json::json;
 pub const MAX_REASON_CHARS: usize = 600;
 
 impl League {
-    /// Checks a report from `sender`, and returns the event that records it. The recorded report again
-    /// is accepted without an event.
+    /// Checks a report from `sender`, and returns the event that records it. The recorded report
+    /// again is accepted without an event.
     pub fn check_report(
         &self,
         sender: &Member,
@@ -129,7 +129,8 @@ fn check_result(
 }
 
 /// Returns the result that follows from the reported moves and number, or the reason why they are
-/// not possible. A technical loss does not follow from moves: only its players and its points can be checked.
+/// not possible. A technical loss does not follow from moves: only its players and its points can
+/// be checked.
 fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
     let details = &result.details;
     let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;

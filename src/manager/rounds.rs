@@ -154,8 +154,8 @@ impl<'a> RoundLoop<'a> {
         Ok(is_new)
     }
 
-    /// Begins with a new open round. After a restart of the manager, a round that has referees already
-    /// goes on at once.
+    /// Begins with a new open round. After a restart of the manager, a round that has referees
+    /// already goes on at once.
     fn enter_open_round(&mut self, league: &League) {
         if let Some(round) = league.open_round()
             && round != self.round
@@ -199,8 +199,8 @@ impl<'a> RoundLoop<'a> {
 
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
-    /// The tables of a large league are held back for a while. Referees get an announcement when the
-    /// lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    /// The tables of a large league are held back for a while. Referees get an announcement when
+    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches.
     fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();

@@ -11,7 +11,8 @@ use crate::protocol::AgentKind;
 use crate::values::Timestamp;
 
 impl League {
-    /// Returns a sentence about the agents that the league needs to start; `None` if it needs no more.
+    /// Returns a sentence about the agents that the league needs to start; `None` if it needs no
+    /// more.
     pub fn missing_to_start(&self) -> Option<String> {
         let players = self.members(AgentKind::Player).len();
         let referees = self.members(AgentKind::Referee).len();
@@ -108,8 +109,8 @@ impl League {
 ///
 /// All players but the last sit in a ring that turns by one seat in each round. The player at the
 /// top meets the last player, or rests if their number is odd; the others meet the player at the
-/// same distance from the top. Each player has both roles equally often, except for one match if the
-/// number of matches is odd. In every second cycle the roles are swapped.
+/// same distance from the top. Each player has both roles equally often, except for one match if
+/// the number of matches is odd. In every second cycle the roles are swapped.
 pub fn round_robin(players: &[String], cycles: u32) -> Vec<Vec<[String; 2]>> {
     let seats = players.len() + players.len() % 2;
     let ring = seats.saturating_sub(1);

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two of
-/// them for each match, and a `BTreeMap` takes 300 bytes for two entries.
+/// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two
+/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<String, T>")]
 pub struct ByPlayer<T>(Box<[(String, T)]>);
