@@ -18,6 +18,7 @@ mod groups;
 mod hooks;
 mod local;
 mod luck;
+mod new_small;
 mod operator;
 mod play;
 mod rehearsal;
@@ -39,7 +40,7 @@ use std::process::ExitCode;
 
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
-    let mut usages = vec![local::USAGE, small::USAGE];
+    let mut usages = vec![local::USAGE, small::USAGE, new_small::USAGE];
     usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
     usages.extend(operator::USAGES);
     usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
@@ -69,6 +70,7 @@ fn run(arguments: Vec<String>) -> Result<(), Exit> {
     match command.as_str() {
         "local" => local::run(args),
         "small" => small::run(args),
+        "new" => new_small::run(&operands[0]),
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),
