@@ -9,6 +9,7 @@ CYCLES   ?=
 NEW      ?=
 OLD      ?=
 NAME     ?=
+OF       ?=
 LEAD     ?=
 LOGS     ?=
 ADDRESS  ?=
@@ -63,6 +64,9 @@ agent: ## your own player: make agent NAME=ada
 	@echo "  1. change choose in bin/$$NAME.rs (cargo test --bin $$NAME tries it without a league)"
 	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
 
+faults: target/built ## twelve faults, for the stack and for the small league: make faults; one for your copy: make faults OF=bin/mine NAME=killed-manager
+	@python3 tests/faults.py $(if $(OF),--of $(OF)) $(NAME)
+
 test: ## all tests
 	@cargo test --quiet --no-fail-fast
 
@@ -76,4 +80,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league small class agent again check trace test bench clean
+.PHONY: help league small class agent again check faults trace test bench clean

@@ -8,6 +8,7 @@
 //! | [models] | you let a language model play, or call the agents' tools |
 //! | [configuration] | you look for an option, a key of a file, or "How do I…" |
 //! | [practice] | you want to know whether a strategy is better than a coin, or than another one |
+//! | [labs] | you want to build what keeps a league alive: twelve faults, and a suite that says when it holds |
 //! | [exercises] | you want to learn by changing something that a test then checks |
 
 #[doc = include_str!("guide/class.md")]
@@ -18,6 +19,8 @@ pub mod configuration {}
 pub mod exercises {}
 #[doc = include_str!("guide/jobs.md")]
 pub mod jobs {}
+#[doc = include_str!("guide/labs.md")]
+pub mod labs {}
 #[doc = include_str!("guide/models.md")]
 pub mod models {}
 #[doc = include_str!("guide/practice.md")]

@@ -61,7 +61,8 @@
 //! 11. `manager/standings.rs`: the table, from the results of all matches.
 //!
 //! The [tour](guide::tour) of the [`guide`] follows one result through these files, from a player's
-//! answer to every player's table.
+//! answer to every player's table. Between the chapters lie the [labs](guide::labs): twelve faults that
+//! bring the small league down, each with the mechanism that holds and the file that has it here.
 //!
 //! # Glossary
 //! - **Agent**: a manager, a referee or a player. **Member**: a referee or player that the manager

@@ -172,6 +172,47 @@ fn sources_use_protocol_games_and_values_only() {
 }
 
 #[test]
+fn tool_copies_the_small_league() {
+    let project = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let small = SmallLeague::new("");
+    let folder = &small.test.folder;
+    fs::create_dir_all(folder.join("bin/small")).unwrap();
+    fs::write(folder.join("Cargo.toml"), "[package]\n").unwrap();
+    let sources = fs::read_dir(project.join("bin/small")).unwrap();
+    let sources: Vec<_> = sources.map(|file| file.unwrap().file_name()).collect();
+    for name in &sources {
+        let source = Path::new("bin/small").join(name);
+        fs::copy(project.join(&source), folder.join(&source)).unwrap();
+    }
+
+    small.spawn("league", "new mine --small").wait_for_success();
+    for name in &sources {
+        let read =
+            |copy: &str| fs::read_to_string(folder.join("bin").join(copy).join(name)).unwrap();
+        assert_eq!(read("mine"), read("small"));
+    }
+    let manifest = fs::read_to_string(folder.join("Cargo.toml")).unwrap();
+    for kind in ["manager", "referee", "player"] {
+        let bin = format!("[[bin]]\nname = \"mine_{kind}\"\npath = \"bin/mine/{kind}.rs\"\n");
+        check_contains(&manifest, &bin);
+    }
+
+    // A name that is taken, or that no program can have, changes nothing.
+    for (name, code, problem) in [
+        ("mine", 1, "bin/mine: "),
+        ("../mine", 2, "a name has letters"),
+    ] {
+        let mut refused = small.spawn("league", &format!("new {name} --small"));
+        assert_eq!(refused.wait().code(), Some(code));
+        check_contains(&refused.errors(), problem);
+        assert_eq!(
+            fs::read_to_string(folder.join("Cargo.toml")).unwrap(),
+            manifest
+        );
+    }
+}
+
+#[test]
 fn tool_plays_a_small_league() {
     for players in [2, 5] {
         let small = SmallLeague::new("");

@@ -8,6 +8,11 @@ use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::Duration;
+
+/// Interval between two attempts to open a file while no descriptor is left.
+const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 
 /// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -23,7 +28,8 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file, and creates it and its folder if they do not exist.
+/// Opens a file, and creates it and its folder if they do not exist. While no file descriptor is left
+/// it waits: under a flood of connections they become free again.
 pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
@@ -34,8 +40,17 @@ pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Res
         std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
     }
 
-    let opened = options.create(true).open(path);
-    opened.map_err(|error| with_path(path, error))
+    loop {
+        match options.create(true).open(path) {
+            Err(error) if is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
+            opened => return opened.map_err(|error| with_path(path, error)),
+        }
+    }
+}
+
+/// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
+fn is_without_descriptor(error: &io::Error) -> bool {
+    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// Returns the same error with the path of the file.

@@ -125,6 +125,35 @@ fn program_without_descriptors_restarts_and_answers() {
     });
 }
 
+#[test]
+fn referee_without_descriptors_stores_its_credentials_when_it_has_one() {
+    thread::scope(|scope| {
+        for descriptors in [40, 41] {
+            scope.spawn(move || {
+                // All descriptors are taken while the manager has not answered the registration yet.
+                let (test, gate) = (TestLeague::new(""), Gate::default());
+                let manager = fake::manager_after(&gate);
+                let arguments = format!("--manager {} --referee-id REF01", manager.url);
+                let ulimit = format!("ulimit -n {descriptors}");
+                let mut referee = test.start_limited(&ulimit, "referee", &arguments);
+                manager.first("REFEREE_REGISTER_REQUEST");
+                let _flood = flood(&referee.url(), 60, &[""]);
+                let open = format!("/proc/{}/fd", referee.child.id());
+                let open = || fs::read_dir(&open).unwrap().count();
+                wait_until("it is full", || open() + 1 >= descriptors);
+                gate.open();
+
+                let file = test.folder.join("data/agents/REF01.json");
+                wait_until("it has stored its token", || {
+                    let end = referee.child.try_wait().unwrap();
+                    assert_eq!(end, None, "{}", referee.errors());
+                    fs::read_to_string(&file).is_ok_and(|text| text.contains(fake::TOKEN))
+                });
+            });
+        }
+    });
+}
+
 /// What is sent on each connection, on how many, and whether the attacker holds them.
 const ATTACKS: [(&str, usize, bool); 5] = [
     ("PRI * HTTP/2.0\r\n\r\n", 700, false),

@@ -12,8 +12,8 @@ const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
 /// Options that no help lists: those of Cargo, the Inspector and `unshare`, and two that programs give
 /// to programs.
-const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --method --mount-proc --open \
-    --path --release --restarted --test --transport --until-stdin-closes";
+const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --method --mount-proc --of --open \
+    --path --player --referee --release --restarted --test --transport --until-stdin-closes";
 /// What our own options stand behind.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
@@ -217,6 +217,29 @@ fn commands_and_options_exist() {
     options.retain(|option| !["--help", "--version"].contains(&&**option));
     for option in options {
         assert!(page.contains(&option), "configuration.md has no {option}");
+    }
+}
+
+#[test]
+fn labs_are_the_faults_of_the_suite() {
+    let suite = fs::read_to_string(root().join("tests/faults.py")).unwrap();
+    let (_, list) = suite.split_once("\nFAULTS = {").unwrap();
+    let (_, list) = list.split_once("in (").unwrap();
+    let (list, _) = list.split_once(')').unwrap();
+    let names = list.split(',').map(|name| name.trim().replace('_', "-"));
+    let faults: Vec<String> = names.filter(|name| !name.is_empty()).collect();
+    assert_eq!(faults.len(), 12);
+
+    let page = fs::read_to_string(root().join("src/guide/labs.md")).unwrap();
+    let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
+    let rows: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
+    assert_eq!(rows, faults);
+    let headings = page.lines().filter(|line| line.starts_with("## "));
+    let headings: Vec<&str> = headings.filter_map(|line| line.split('`').nth(1)).collect();
+    assert_eq!(headings, faults);
+    for file in files(&root().join("tests/solutions/labs")) {
+        let name = file.file_stem().unwrap().to_string_lossy();
+        assert!(page.contains(&format!("`{name}`")), "{name} is no lab");
     }
 }
 
