@@ -8,6 +8,7 @@ use super::files::FILES;
 use super::{give_up, http, json_of, pointer, set, time_limit, until, wait_until};
 use league::manager::league::League;
 use league::program::config::Config;
+use league::system::PYTHON;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -111,7 +112,7 @@ impl TestLeague {
     /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this
     /// world's folder.
     pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> TestProcess {
-        let mut command = Command::new("python3");
+        let mut command = Command::new(PYTHON);
         command.arg(script.as_ref()).args(["--manager", manager]);
         command.args(typed("--until-stdin-closes --port 0"));
         command.args(typed(options));
