@@ -18,6 +18,7 @@ mod groups;
 mod hooks;
 mod local;
 mod luck;
+mod new;
 mod operator;
 mod play;
 mod rehearsal;
@@ -40,7 +41,7 @@ use std::process::ExitCode;
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
     let mut usages = vec![local::USAGE, small::USAGE];
-    usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
+    usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE, new::USAGE]);
     usages.extend(operator::USAGES);
     usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
     usages.extend([groups::USAGE, season::USAGE]);
@@ -72,6 +73,7 @@ fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),
+        "new" => new::run(&operands[0]),
         "check" => check::run(args),
         "trace" => trace::run(&args, &operands[0]),
         "verify" => verify::run(&args),

@@ -11,8 +11,8 @@ const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 /// Files that a reader of the pages makes.
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
 /// Options of other programs: Cargo, the Inspector and `unshare`.
-const OPTIONS_OF_OTHERS: &str = "--bin --cli --features --fork --method --mount-proc --open \
-    --path --release --test --transport";
+const OPTIONS_OF_OTHERS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
+    --nocapture --open --path --release --test --transport";
 /// What our own options stand behind.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
@@ -110,7 +110,7 @@ fn help_of_each_program_fits_one_screen() {
 #[test]
 fn former_command_names_the_new_one() {
     for word in listed(&help("league", None), "commands:") {
-        if ["serve", "play", "small", "verify"].contains(&&*word) {
+        if ["serve", "play", "new", "small", "verify"].contains(&&*word) {
             continue; // it is new
         }
         let former = if word == "new-lobby" { "again" } else { &word };
