@@ -6,16 +6,16 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::io::{self, Read};
 use std::net::{TcpListener, TcpStream};
 use std::process::Command;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use std::{env, thread};
 
 /// The command that runs a script in Python. The Python of Windows has no `python3`.
 pub const PYTHON: &str = if cfg!(windows) { "py" } else { "python3" };
 
-/// Maximum time for which Windows is asked again.
-const RETRY_TIMEOUT: Duration = Duration::from_secs(2);
+/// Number of further attempts at what Windows refuses: they take two seconds.
+const MAX_RETRIES: u32 = 100;
 /// Interval between two attempts.
-const RETRY_INTERVAL: Duration = Duration::from_millis(5);
+const RETRY_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Lets only the owner of a new file read it: mode 0600 on Linux and macOS. Windows has no modes: a
 /// new file gets the rights of its folder, and a folder of the user is closed to other users.
@@ -29,21 +29,19 @@ pub fn restrict_to_owner(options: &mut OpenOptions) {
 /// Renames or locks a file. Windows refuses to rename a file that another program has open, also to
 /// read it, and keeps the lock of a killed program for a moment: there a failed attempt is repeated.
 pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
-    let end = Instant::now() + RETRY_TIMEOUT;
-    loop {
-        let result = attempt();
-        if result.is_ok() || cfg!(not(windows)) || Instant::now() > end {
-            return result;
+    for _ in 0..MAX_RETRIES {
+        match attempt() {
+            Err(_) if cfg!(windows) => thread::sleep(RETRY_INTERVAL),
+            result => return result,
         }
-        thread::sleep(RETRY_INTERVAL);
     }
+    attempt()
 }
 
 /// Fills a buffer with random bytes. Windows has no device for them: there they are results of std's
 /// hashers, which show nothing of the random seed that each thread gets from the system.
 pub fn fill_with_random_bytes(bytes: &mut [u8]) {
-    let device = if cfg!(unix) { "/dev/urandom" } else { "" };
-    let device = File::open(device);
+    let device = File::open(if cfg!(unix) { "/dev/urandom" } else { "" });
     let is_filled = device.is_ok_and(|mut device| device.read_exact(bytes).is_ok());
     if !is_filled {
         bytes.fill_with(|| RandomState::new().build_hasher().finish() as u8);
@@ -65,8 +63,7 @@ pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result
 /// much. Only Linux tells a process what it holds.
 pub fn exceeded_limit(max_memory: u64) -> Option<String> {
     let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
-        let is_linux = cfg!(target_os = "linux");
-        return is_linux.then(|| "no file descriptor is left".into());
+        return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
     };
     let descriptors = descriptors.count() as u64;
     if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {

@@ -78,9 +78,7 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            let started = command.spawn();
-            let path = Path::new(command.get_program());
-            let mut child = started.map_err(|error| explain(path, error))?;
+            let mut child = command.spawn().map_err(|error| explain(&command, error))?;
             if let Some(player) = player {
                 relay(&player.name, &mut child);
             }
@@ -291,7 +289,8 @@ fn is_program(name: &str) -> bool {
 }
 
 /// Returns why a program could not be started.
-fn explain(path: &Path, error: io::Error) -> io::Error {
+fn explain(command: &Command, error: io::Error) -> io::Error {
+    let path = Path::new(command.get_program());
     let hint = match error.kind() {
         io::ErrorKind::PermissionDenied => "; chmod +x makes it a program",
         io::ErrorKind::NotFound if path.is_file() => {

@@ -27,36 +27,44 @@ pub fn run(name: &str) -> Result<(), Exit> {
     let is_legal = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
     let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase()) && stem.chars().all(is_legal);
     if !is_name || CARGO_NAMES.contains(&name) {
-        let expected =
-            "small letters, digits and _, like ada or eve.py, and no name of Cargo's own";
-        return Err(Exit::usage(format!("got {name:?}, expected {expected}")));
+        return Err(Exit::usage(format!(
+            "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
+             Cargo's own"
+        )));
     }
 
     let listed = fs::read_to_string(MANIFEST)
         .map_err(|error| Exit::usage(format!("{MANIFEST}: {error}; type this in the project")))?;
-    let entry = format!("name = \"{name}\"");
     let file = format!("bin/{stem}.{}", if is_python { "py" } else { "rs" });
     let path = Path::new(&file);
-    if path.exists() || listed.contains(&entry) {
-        let problem = format!("{name} is there already; nothing was changed");
-        return Err(Exit::usage(problem));
+    if path.exists() || listed.contains(&format!("name = \"{name}\"")) {
+        return Err(Exit::usage(format!(
+            "{name} is there already; nothing was changed"
+        )));
     }
 
-    let (mut command, mut build) = (format!("\"{PYTHON} {file}\""), "");
-    if is_python {
-        replace(path, Access::AllUsers, PLAYER_TEMPLATE)?;
+    let (template, command, entry) = if is_python {
+        (
+            PLAYER_TEMPLATE,
+            format!("\"{PYTHON} {file}\""),
+            String::new(),
+        )
     } else {
-        replace(path, Access::AllUsers, include_str!("../player.rs"))?;
-        let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
-        write!(manifest, "\n[[bin]]\n{entry}\npath = \"{file}\"\n")?;
-        (command, build) = (name.into(), ", and build it: cargo build");
-    }
+        (
+            include_str!("../player.rs"),
+            name.into(),
+            format!("\n[[bin]]\nname = \"{name}\"\npath = \"{file}\"\n"),
+        )
+    };
+    replace(path, Access::AllUsers, template)?;
+    let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
+    manifest.write_all(entry.as_bytes())?;
 
     print_line(&format!(
         "{file} is a player of your own, and plays as it stands. Now:\n  \
-         1. change choose in {file}{build}\n  \
+         1. change choose in {file}\n  \
          2. make league MINE={command} CYCLES=20 lets it play, and says whether it is better than \
-         a coin\n     (without make: league local --fresh --mine {command} --cycles 20)"
+         a coin\n     (without make: cargo build, and league local --fresh --mine {command} --cycles 20)"
     ));
     Ok(())
 }

@@ -230,9 +230,9 @@ impl Agent {
         let method = call.message.spec().method;
         let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
-        // Send it and read the reply. The time limit is for all of it together.
+        // Send it and read the reply in time. (Windows would try another address of localhost first.)
         let timeout = Duration::from_secs_f64(call.timeout_sec);
-        let text = ureq::post(&call.url)
+        let text = ureq::post(call.url.replace("//localhost", "//127.0.0.1"))
             .content_type("application/json")
             .config()
             .timeout_global(Some(timeout))

@@ -50,7 +50,8 @@ impl TestLeague {
     pub fn config(&self, file: &str) -> PathBuf {
         let known = FILES.iter().find(|(path, _)| path.contains(file));
         let path = known.map_or(file, |(path, _)| path);
-        self.folder.join("config").join(path)
+        let path = self.folder.join("config").join(path);
+        path.components().collect() // with the separators of this system
     }
 
     /// Changes one value of a configuration file; a null removes the key.
