@@ -64,7 +64,7 @@ pub fn run(name: &str) -> Result<(), Exit> {
         "{file} is a player of your own, and plays as it stands. Now:\n  \
          1. change choose in {file}\n  \
          2. make league MINE={command} CYCLES=20 lets it play, and says whether it is better than \
-         a coin\n     (without make: cargo build, and league local --fresh --mine {command} --cycles 20)"
+         a coin\n     (without make: cargo build, then cargo run -q --bin league -- local --fresh --mine {command} --cycles 20)"
     ));
     Ok(())
 }
