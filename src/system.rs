@@ -26,8 +26,9 @@ pub fn restrict_to_owner(options: &mut OpenOptions) {
     let _ = options;
 }
 
-/// Renames or locks a file. Windows refuses to rename a file that another program has open, also to
-/// read it, and keeps the lock of a killed program for a moment: there a failed attempt is repeated.
+/// Makes an attempt to rename or to lock a file. Windows refuses to rename what another program has
+/// open, also to read it, and keeps the lock of a killed program for a moment: there the attempt is
+/// repeated, whatever its error is.
 pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..MAX_RETRIES {
         match attempt() {
@@ -48,8 +49,8 @@ pub fn fill_with_random_bytes(bytes: &mut [u8]) {
     }
 }
 
-/// Sets the maximum time between two pieces of a request. The connections of a listener inherit its
-/// read timeout on Linux.
+/// Sets the maximum time between two pieces of a request: the connections of a listener inherit its
+/// read timeout on Linux, and on other systems perhaps.
 pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result<()> {
     let listener = listener.try_clone()?;
     #[cfg(unix)]

@@ -274,13 +274,13 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
     let hint = if name.ends_with(".py") {
         format!("type \"{PYTHON} {name}\"")
     } else {
-        "league new ada (make agent NAME=ada) makes a player, and cargo build builds it".into()
+        "is it installed? A player of your own: league new ada (make agent NAME=ada), cargo build".into()
     };
     let problem = format!("there is no program {name:?} that can be started");
     Err(Exit::usage(format!("{problem}: {hint}")))
 }
 
-/// Returns true for the path of a program, and for the name of one in PATH; both also without `.exe`.
+/// Returns true for the path of a program and for the name of one in PATH, also without `.exe`.
 fn is_program(name: &str) -> bool {
     let path = env::var_os("PATH").filter(|_| !name.contains(is_separator));
     let file = format!("{name}{EXE_SUFFIX}");

@@ -71,8 +71,8 @@ impl Entrant {
     }
 }
 
-/// Returns the words of a command. A word that begins with a quotation mark ends with the next one, so
-/// the path of a program may have a blank.
+/// Returns the words of a command. A word that begins with a quotation mark ends with the next one,
+/// so the path of a program may have a blank.
 pub fn words(command: &str) -> Vec<&str> {
     let mut words = Vec::new();
     let mut rest = command.trim_start();

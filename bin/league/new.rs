@@ -1,4 +1,4 @@
-//! `league new`: a player of your own in this repository, a copy of the template in Rust or in Python.
+//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python.
 
 use crate::web::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};

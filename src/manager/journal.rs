@@ -48,8 +48,8 @@ impl Store {
             Err(_) => is_fresh,
         };
         if must_archive {
-            // The journal is closed, since Windows moves no folder with an open file. It is moved last, so
-            // that a manager that is killed in between finds it at its next start.
+            // Close the journal, since Windows moves no folder with an open file. It is moved last,
+            // so that a manager that is killed in between finds it at its next start.
             drop(journal);
             storage::archive(&data.join("matches").join(league_id))?;
             storage::archive(&folder)?;
