@@ -274,7 +274,8 @@ pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
     let hint = if name.ends_with(".py") {
         format!("type \"{PYTHON} {name}\"")
     } else {
-        "is it installed? A player of your own: league new ada (make agent NAME=ada), cargo build".into()
+        "is it installed? A player of your own: league new ada (make agent NAME=ada), cargo build"
+            .into()
     };
     let problem = format!("there is no program {name:?} that can be started");
     Err(Exit::usage(format!("{problem}: {hint}")))
