@@ -31,7 +31,7 @@ fn start_registered(test: &TestLeague, script: &str) -> (FakeAgent, TestProcess)
 
 /// Writes a template with another `choose`, and returns its path.
 fn write_with_choose(test: &TestLeague, body: &str) -> String {
-    let template = fs::read_to_string(SCRIPT).unwrap();
+    let template = fs::read_to_string(SCRIPT).unwrap().replace('\r', "");
     let original = "return random.choice(turn.legal_moves)\n";
     assert_eq!(template.matches(original).count(), 1);
     let path = test.folder.join("mine.py");
