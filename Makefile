@@ -14,14 +14,13 @@ LEAD     ?=
 LOGS     ?=
 ADDRESS  ?=
 # Another game is another league: make league GAME=tic_tac_toe, and the same for class, check and trace.
-FILE      = $(if $(GAME),config/leagues/league_2025_$(GAME).json)
 OF_GAME   = $(if $(GAME),--league-id league_2025_$(GAME))
 unexport PORT # a student's own program must not take it for its own
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built $(FILE) ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
+league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
 	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
 		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
@@ -30,39 +29,26 @@ league: target/built $(FILE) ## a whole league here: make league PLAYERS=8 REFER
 small: target/built ## the small league, to be read in an evening and changed: make small PLAYERS=6
 	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS))
 
-# A game that has no league file yet gets that of Even/Odd under its own name.
-config/leagues/league_2025_%.json:
-	@grep -q '"$*"' config/games/games_registry.json || { echo 'GAME=$*: config/games/games_registry.json has no such game'; exit 2; }
-	@sed 's/even_odd/$*/; s|Even/Odd|$*|' config/leagues/league_2025_even_odd.json > $@
-	@echo '$@ is new: the league file of $*'
-
 class: export NAME := $(value NAME)
-class: target/built $(FILE) ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
 	@./target/debug/league class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
 again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
 	@./target/debug/$(or $(MINE),player) --again $(MATCH) --data data/practice
 
-check: target/built $(FILE) ## examine your agent: make check PORT=9000, then start it as always
+check: target/built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
 # Cargo shows how far it is while it builds; once built it need not be asked. A folder is newer when a file in it goes.
-target/built: $(shell find src bin) Cargo.toml
+SOURCES   = src bin $(foreach depth,* */* */*/*,$(wildcard src/$(depth) bin/$(depth))) Cargo.toml
+target/built: $(SOURCES)
 	@cargo build
 	@touch target/built
 
 agent: export NAME := $(value NAME)
-agent: ## your own player: make agent NAME=ada
-	@echo "$$NAME" | grep -qxE '[a-z][a-z0-9_]*' || { echo 'make agent NAME=ada: small letters, digits and _'; exit 2; }
-	@case $$NAME in build|deps|examples|incremental) echo "Cargo keeps the name $$NAME for itself"; exit 2;; esac
-	@if test -e bin/$$NAME.rs || grep -q "^name = \"$$NAME\"" Cargo.toml; then \
-		echo "$$NAME is there already; nothing was changed"; exit 2; fi
-	@cp bin/player.rs bin/$$NAME.rs
-	@printf '\n[[bin]]\nname = "%s"\npath = "bin/%s.rs"\n' $$NAME $$NAME >> Cargo.toml
-	@echo "bin/$$NAME.rs is a player of your own, and plays as it stands. Now:"
-	@echo "  1. change choose in bin/$$NAME.rs (cargo test --bin $$NAME tries it without a league)"
-	@echo "  2. make league MINE=$$NAME CYCLES=20 lets it play, and says whether it is better than a coin"
+agent: target/built ## your own player: make agent NAME=ada, or NAME=eve.py for one in Python
+	@./target/debug/league new "$$NAME"
 
 faults: target/built ## twelve faults, for the stack and for the small league: make faults; one for your copy: make faults OF=bin/mine NAME=killed-manager
 	@python3 tests/faults.py $(if $(OF),--of $(OF)) $(NAME)

@@ -26,7 +26,8 @@ TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": 
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
-    allow_reuse_address, daemon_threads, request_queue_size = True, True, 100
+    daemon_threads, request_queue_size = True, 100
+    allow_reuse_address = os.name != "nt"  # on Windows, two programs would share the port
 
     def handle_error(self, *_):
         """Prints nothing if a caller hangs up before it has the answer."""
@@ -377,7 +378,14 @@ class Player:
         self.credentials.update(changes)
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(self.credentials))
-        new.replace(self.file)
+        end = time.monotonic() + 2
+        while True:  # Windows refuses while another program reads the file
+            try:
+                return new.replace(self.file)
+            except PermissionError:
+                if os.name != "nt" or time.monotonic() > end:
+                    raise
+                time.sleep(0.01)
 
 
 def is_own_fault(message):
@@ -572,7 +580,8 @@ def listen(args):
 
 def play(args, choose, player=Player):
     """Plays until the league is over, or with --stay league after league."""
-    sys.stdout.reconfigure(errors="replace")  # not every terminal knows every letter
+    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
+        stream.reconfigure(errors="replace", encoding=None if stream.isatty() else "utf-8")
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:

@@ -7,6 +7,7 @@
 //! | [jobs] | you run leagues on a cluster or in containers, or have more than a hundred players |
 //! | [models] | you let a language model play, or call the agents' tools |
 //! | [configuration] | you look for an option, a key of a file, or "How do I…" |
+//! | [windows] | you have Windows or macOS, and want to know what is different there |
 //! | [practice] | you want to know whether a strategy is better than a coin, or than another one |
 //! | [labs] | you want to build what keeps a league alive: twelve faults, and a suite that says when it holds |
 //! | [exercises] | you want to learn by changing something that a test then checks |
@@ -27,3 +28,5 @@ pub mod models {}
 pub mod practice {}
 #[doc = include_str!("guide/tour.md")]
 pub mod tour {}
+#[doc = include_str!("guide/windows.md")]
+pub mod windows {}

@@ -38,6 +38,7 @@
 //!                 their description is in protocol.md and fields.md
 //! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
 //! src/values/     texts, timestamps, endpoints, values of the players of a match
+//! src/system.rs   what differs between Linux, macOS and Windows
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,
@@ -120,4 +121,5 @@ pub mod player;
 pub mod program;
 pub mod protocol;
 pub mod referee;
+pub mod system;
 pub mod values;

@@ -180,7 +180,7 @@ impl Participant for Player {
         }
 
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
-        let folder = self.session.program.data.join(format!("players/{id}"));
+        let folder = self.session.program.data.join("players").join(id);
         *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
         Ok(())
     }

@@ -23,6 +23,7 @@ use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{LineLimit, Terminal, print_error};
 use crate::protocol::AgentKind;
+use crate::system;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
@@ -216,7 +217,7 @@ fn restart_process(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = hardening::restart_process(port);
+    let error = system::restart_process(port);
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 

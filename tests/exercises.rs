@@ -7,11 +7,9 @@ mod support;
 use league::games::{self, Move, TieBreak};
 use league::json::decode;
 use std::collections::{BTreeMap, BTreeSet};
-use std::env;
 use std::path::Path;
-use std::process::Command;
-use std::thread;
 use std::time::Duration;
+use std::{env, fs, thread};
 use support::*;
 
 /// The matches of a local league that was played to its end; `folder` is where it is kept.
@@ -177,10 +175,10 @@ fn game() {
         }
     }
     let test = TestLeague::new("");
-    let shipped = Path::new(env!("CARGO_MANIFEST_DIR")).join("config");
-    let mut copy = Command::new("cp");
-    copy.arg("-r").arg(shipped).arg(&test.folder);
-    assert!(copy.status().unwrap().success());
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for file in files(&root.join("config")) {
+        fs::copy(&file, test.folder.join(file.strip_prefix(root).unwrap())).unwrap();
+    }
     test.edit("league", "game_type", json!(NAME));
     test.local("--players 4");
     for game in matches(&test, "leagues/league_2025_even_odd") {

@@ -388,7 +388,7 @@ fn occupied_port_and_absent_manager_are_one_sentence() {
     let lost = small.spawn("small_player", &format!("--port {port}"));
     check_end(lost, 1, &format!("the manager at {}: E009", small.manager));
     let _manager = small.start_manager("");
-    let sentence = format!("port {}: Address", port_of(&small.manager));
+    let sentence = format!("port {}: ", port_of(&small.manager));
     check_end(small.spawn("small_manager", ""), 2, &sentence);
 }
 

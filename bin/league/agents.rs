@@ -16,11 +16,12 @@ use league::program::credentials::{self, Credentials};
 use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
 use league::protocol::AgentKind;
+use league::system::PYTHON;
 use league::values::{Endpoint, truncate};
 use std::collections::BTreeMap;
 use std::env::{self, consts::EXE_SUFFIX, current_exe};
-use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::{Path, PathBuf, is_separator};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -84,9 +85,7 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            let started = command.spawn();
-            let path = Path::new(command.get_program());
-            let mut child = started.map_err(|error| storage::with_path(path, error))?;
+            let mut child = command.spawn().map_err(|error| explain(&command, error))?;
             if let Some(player) = player {
                 relay(&player.name, &mut child);
             }
@@ -143,11 +142,8 @@ fn relay(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
         spawn("relay", move || {
-            for line in BufReader::new(stdout).split(b'\n').map_while(Result::ok) {
-                print_line(&sanitize(&format!(
-                    "{printed}: {}",
-                    String::from_utf8_lossy(&line)
-                )));
+            for line in lines(stdout) {
+                print_line(&sanitize(&format!("{printed}: {line}")));
             }
         });
     }
@@ -155,8 +151,8 @@ fn relay(name: &str, child: &mut Child) {
     if let Some(stderr) = child.stderr.take() {
         spawn("relay", move || {
             let mut counts = BTreeMap::new();
-            for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-                let line = format!("{errors}: {}", String::from_utf8_lossy(&line));
+            for line in lines(stderr) {
+                let line = format!("{errors}: {line}");
                 let count = counts.entry(without_numbers_of_matches(&line)).or_insert(0);
                 *count += 1;
                 if *count == 1 {
@@ -168,6 +164,12 @@ fn relay(name: &str, child: &mut Child) {
             }
         });
     }
+}
+
+/// Returns the lines that a program prints. Those of Windows end in CR LF.
+fn lines(output: impl Read) -> impl Iterator<Item = String> {
+    let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
+    lines.map(|line| String::from_utf8_lossy(line.trim_ascii_end()).into())
 }
 
 /// Returns a line without its match ids and thread ids, in which repeated problems differ.
@@ -236,7 +238,7 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16) -> 
         Some(line) => line.to_string(),
     };
 
-    let mut words = line.split_whitespace();
+    let mut words = entrants::words(&line).into_iter();
     let name = words.next().unwrap_or_default();
     let mut command = Command::new(installed_program(name).unwrap_or(name.into()));
     command.args(words);
@@ -276,25 +278,46 @@ pub fn local_url(program: &Program) -> String {
 
 /// Checks that the program of a player exists, if the player runs on this machine.
 pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
-    let words: Vec<&str> = entrant.command.split_whitespace().collect();
+    let words = entrants::words(&entrant.command);
     let name = words.first().copied().unwrap_or_default();
-    let path = env::var_os("PATH").unwrap_or_default();
     let is_found = installed_program(name).is_some()
         || by_hand::is_by_hand(name)
         || strategies::all_names().any(|strategy| strategy == name)
-        || name.contains('/') && !name.ends_with(".py") && Path::new(name).is_file()
-        || !name.contains('/') && env::split_paths(&path).any(|folder| folder.join(name).is_file());
+        || is_program(name);
     if entrant.is_remote() || is_found {
         return Ok(());
     }
 
     let hint = if name.ends_with(".py") {
-        format!("MINE=\"python3 {name}\"")
+        format!("type \"{PYTHON} {name}\"")
     } else {
-        "make agent NAME=ada makes a player, MINE=ada lets it play".into()
+        "is it installed? A player of your own: league new ada (make agent NAME=ada), cargo build"
+            .into()
     };
     let problem = format!("there is no program {name:?} that can be started");
     Err(Exit::usage(format!("{problem}: {hint}")))
+}
+
+/// Returns true for the path of a program and for the name of one in PATH, also without `.exe`.
+fn is_program(name: &str) -> bool {
+    let path = env::var_os("PATH").filter(|_| !name.contains(is_separator));
+    let file = format!("{name}{EXE_SUFFIX}");
+    let is_there = |folder: PathBuf| folder.join(name).is_file() || folder.join(&file).is_file();
+    !name.ends_with(".py") && env::split_paths(&path.unwrap_or_default()).any(is_there)
+}
+
+/// Returns why a program could not be started.
+fn explain(command: &Command, error: io::Error) -> io::Error {
+    let path = Path::new(command.get_program());
+    let hint = match error.kind() {
+        io::ErrorKind::PermissionDenied => "; chmod +x makes it a program",
+        io::ErrorKind::NotFound if path.is_file() => {
+            "; its first line names no program of this system, or ends as in Windows, with CR LF"
+        }
+        _ => "",
+    };
+    let error = io::Error::new(error.kind(), format!("{error}{hint}"));
+    storage::with_path(path, error)
 }
 
 /// Returns the program of that name in the folder of this one, if there is one.

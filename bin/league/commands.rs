@@ -4,6 +4,7 @@
 pub mod class;
 pub mod groups;
 pub mod local;
+pub mod new;
 pub mod new_small;
 pub mod play;
 pub mod season;
@@ -16,7 +17,7 @@ use league::program::args::{Exit, Usage};
 
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
-    let mut usages = vec![local::USAGE, small::USAGE, new_small::USAGE];
+    let mut usages = vec![local::USAGE, small::USAGE, new::USAGE];
     usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
     usages.extend(operator::USAGES);
     usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
@@ -43,7 +44,8 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
     match command.as_str() {
         "local" => local::run(args),
         "small" => small::run(args),
-        "new" => new_small::run(&operands[0]),
+        "new" if args.has("--small") => new_small::run(&operands[0]),
+        "new" => new::run(&operands[0]),
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),

@@ -28,7 +28,7 @@ use view::LeagueView;
 const FINAL_PAUSE: Duration = Duration::from_millis(1500);
 
 /// The template of a player in Python and the protocol, for students who want to join.
-const PLAYER_TEMPLATE: &str = include_str!("../player.py");
+pub const PLAYER_TEMPLATE: &str = include_str!("../player.py");
 /// The rest of the player in Python.
 const PLAYER_REST: &str = include_str!("../league_player.py");
 const PROTOCOL: &str = include_str!("../../src/protocol.md");

@@ -39,7 +39,7 @@ pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     for folder in folders.iter().filter(|folder| folder.exists()) {
         let aside = folder.with_extension(ASIDE);
         delete(&aside)?;
-        fs::rename(folder, &aside).map_err(|error| storage::with_path(folder, error))?;
+        storage::rename(folder, &aside)?;
         let folder = folder.display();
         print_line(&format!("{folder}: the last practice is replaced"));
     }
@@ -75,7 +75,7 @@ pub fn restore_last_practice(args: &Args) -> io::Result<()> {
         let aside = folder.with_extension(ASIDE);
         if aside.exists() {
             delete(&folder)?;
-            fs::rename(aside, folder)?;
+            storage::rename(&aside, &folder)?;
         }
     }
     Ok(())

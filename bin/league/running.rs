@@ -18,7 +18,6 @@ use crate::practice::{comparison, delete_last_practice, restore_last_practice, s
 use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
-use league::net::hardening::restart_process;
 use league::net::http::Response;
 use league::net::log::Level;
 use league::net::sync::lock;
@@ -27,6 +26,7 @@ use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{Terminal, print_error, print_line};
 use league::protocol::{AgentKind, LeaguePhase};
+use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;

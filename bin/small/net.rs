@@ -230,8 +230,8 @@ impl Agent {
         let method = request.spec().method;
         let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
-        // Send it and read the reply. The time limit is for all of it together.
-        let text = ureq::post(&to.url)
+        // Send it and read the reply in time. (Windows would try another address of localhost first.)
+        let text = ureq::post(to.url.replace("//localhost", "//127.0.0.1"))
             .content_type("application/json")
             .config()
             .timeout_global(Some(Duration::from_secs_f64(to.timeout_sec)))

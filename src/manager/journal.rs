@@ -10,6 +10,7 @@ use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, JsonLinesFile};
 use serde_json::{Value, json};
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::time::Duration;
@@ -20,6 +21,8 @@ const VERSION: u32 = 5;
 /// A league and its journal.
 pub struct Store {
     inner: Shared<Inner>,
+    /// Keeps other managers out.
+    _lock: File,
 }
 
 struct Inner {
@@ -37,16 +40,18 @@ impl Store {
         let league_id = config.league.league_id.clone();
         let folder = storage::league_folder(data, &league_id);
         let path = folder.join("journal.jsonl");
+        let lock = storage::lock(&folder)?;
         let mut league = League::new(config);
         let mut journal = open_journal(&path, &mut league);
 
         let must_archive = match &journal {
             Ok(_) => league.closed || is_fresh && league.version > 0,
-            Err(error) => is_fresh && error.kind() != io::ErrorKind::WouldBlock,
+            Err(_) => is_fresh,
         };
         if must_archive {
-            // A journal that could be read stays locked until it is moved. It is moved last, so
-            // that a manager that is killed in between finds it at its next start.
+            // Close the journal, since Windows moves no folder with an open file. It is moved last,
+            // so that a manager that is killed in between finds it at its next start.
+            drop(journal);
             storage::archive(&data.join("matches").join(league_id))?;
             storage::archive(&folder)?;
             league = League::new(league.config);
@@ -60,6 +65,7 @@ impl Store {
         };
         Ok(Store {
             inner: Shared::new(inner),
+            _lock: lock,
         })
     }
 

@@ -11,14 +11,14 @@
 //!   is lost. Only Linux tells a process what it holds.
 
 use super::sync::{lock, spawn};
+use crate::system;
 use std::io::Read;
 use std::net::TcpListener;
 use std::panic::catch_unwind;
-use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
-use std::{env, fs, io, mem, panic, thread};
+use std::{io, mem, panic, thread};
 use tiny_http::{Request, Server};
 
 /// Maximum time between two pieces of a request.
@@ -50,9 +50,7 @@ pub struct RequestQueue {
 impl RequestQueue {
     /// Sets the read timeout of the connections: on Linux they inherit that of the listener.
     pub fn new(listener: TcpListener) -> io::Result<RequestQueue> {
-        #[cfg(unix)]
-        std::net::TcpStream::from(std::os::fd::OwnedFd::from(listener.try_clone()?))
-            .set_read_timeout(Some(READ_TIMEOUT))?;
+        system::set_read_timeout(&listener, READ_TIMEOUT)?;
         Ok(RequestQueue {
             listener,
             server: Mutex::default(),
@@ -153,53 +151,9 @@ fn wait_for_reason() -> String {
         if IS_BROKEN.load(SeqCst) {
             return "the HTTP server failed".into();
         }
-        if let Some(reason) = exceeded_limit() {
+        if let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
             return reason;
         }
         thread::sleep(CHECK_INTERVAL);
     }
-}
-
-/// Returns the limit that the process exceeds; `None` also where the system does not tell.
-fn exceeded_limit() -> Option<String> {
-    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
-        let is_linux = cfg!(target_os = "linux");
-        return is_linux.then(|| "no file descriptor is left".into());
-    };
-    let descriptors = descriptors.count() as u64;
-    if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {
-        return Some(format!("{descriptors} file descriptors are open"));
-    }
-
-    let memory = proc_value("/proc/self/status", "VmRSS:")?;
-    if memory >= MAX_MEMORY.min(proc_value("/proc/meminfo", "MemTotal:")? / 2) {
-        return Some(format!("{} MiB of memory are in use", memory >> 10));
-    }
-    None
-}
-
-/// Returns the first number behind a word in a file of the system.
-fn proc_value(path: &str, word: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    let (_, rest) = text.split_once(word)?;
-    rest.split_whitespace().next()?.parse().ok()
-}
-
-/// Replaces the process by a new one with the same command, on the same port, without `--fresh`: it
-/// goes on with what is on its disk. The shell gives it as many descriptors as the system allows.
-/// Returns only if that fails.
-pub fn restart_process(port: u16) -> io::Error {
-    let mut command = Command::new("/bin/sh");
-    command.args([
-        "-c",
-        r#"ulimit -n "$(ulimit -H -n)" 2>/dev/null; exec "$0" "$@""#,
-    ]);
-    command.args(env::args_os().filter(|argument| argument != "--fresh"));
-    if env::args_os().all(|argument| argument != "--restarted") {
-        command.args(["--port", &port.to_string(), "--restarted"]);
-    }
-    #[cfg(unix)]
-    return std::os::unix::process::CommandExt::exec(&mut command);
-    #[cfg(not(unix))]
-    io::Error::other("this system cannot replace a process; start the program again")
 }

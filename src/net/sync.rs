@@ -1,9 +1,7 @@
 //! Helpers for threads, locks and secrets. Every thread has a name. A lock stays usable after a
 //! panic: what our locks protect is complete at every moment.
 
-use std::fs::File;
-use std::hash::{BuildHasher, Hasher, RandomState};
-use std::io::Read;
+use crate::system;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -77,11 +75,7 @@ impl<T> Shared<T> {
 pub fn secret(digits: u32) -> String {
     let digits = digits as usize;
     let mut bytes = vec![0; digits.div_ceil(2)];
-    let device = File::open("/dev/urandom").and_then(|mut file| file.read_exact(&mut bytes));
-    if device.is_err() {
-        // No such device: std seeds each of these hashers from the operating system.
-        bytes.fill_with(|| RandomState::new().build_hasher().finish() as u8);
-    }
+    system::fill_with_random_bytes(&mut bytes);
     let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
     hex[..digits].into()
 }

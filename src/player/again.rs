@@ -65,7 +65,10 @@ fn find_match(
     player_id: &str,
     match_id: &str,
 ) -> Result<(PastMatch, Vec<PastMatch>), Exit> {
-    let path = program::data_folder(args).join(format!("players/{player_id}/history.json"));
+    let path = program::data_folder(args)
+        .join("players")
+        .join(player_id)
+        .join("history.json");
     let history: HistoryFile = storage::read_json(&path).unwrap_or_default();
     for (n, past) in history.matches.iter().enumerate() {
         if past.match_id == match_id {

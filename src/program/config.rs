@@ -15,7 +15,7 @@ use serde_json::json;
 use std::fmt::Display;
 use std::fs;
 use std::ops::RangeInclusive;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// `system.json`.
@@ -305,7 +305,7 @@ fn read<T: DeserializeOwned>(
     name: &str,
     check: impl FnOnce(&T) -> Result<(), String>,
 ) -> Result<T, String> {
-    let path = folder.join(name);
+    let path: PathBuf = folder.join(name).components().collect(); // with this system's separators
     let path_text = path.display();
     let text = fs::read_to_string(&path).map_err(|error| {
         let hint = "run this where the folder config is, or name it with --config DIR";

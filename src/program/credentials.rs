@@ -9,7 +9,7 @@ use super::args::Exit;
 use super::storage::{self, Access};
 use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -36,16 +36,15 @@ pub struct Credentials {
 
 /// Returns the file of an agent's credentials.
 pub fn file(data: &Path, id: &str) -> PathBuf {
-    data.join(format!("agents/{id}.json"))
+    data.join("agents").join(format!("{id}.json"))
 }
 
 /// Locks an id until the returned file is closed.
 pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
-    let path = data.join(format!("agents/{id}.lock"));
-    let file = storage::create(&path, Access::Owner, OpenOptions::new().write(true))?;
-    file.try_lock()
-        .map_err(|_| in_use(data, id, "another program is running as it"))?;
-    Ok(file)
+    storage::lock(&file(data, id)).map_err(|error| match error.kind() {
+        io::ErrorKind::WouldBlock => in_use(data, id, "another program is running as it"),
+        _ => error.into(),
+    })
 }
 
 fn in_use(data: &Path, id: &str, reason: &str) -> Exit {

@@ -2,11 +2,12 @@
 //! files for people), and append-only files with a line for each record (the manager's journal, a
 //! referee's outbox). Read next: `manager/journal.rs`.
 
+use crate::system;
 use crate::values::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -19,7 +20,7 @@ const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 pub enum Access {
     /// All users of the machine.
     AllUsers,
-    /// Its owner alone (0600): there are tokens in it.
+    /// Its owner alone: there are tokens in it.
     Owner,
 }
 
@@ -28,29 +29,25 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file, and creates it and its folder if they do not exist. While no file descriptor is left
-/// it waits: under a flood of connections they become free again.
-pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Result<File> {
+/// Opens a file for reading and writing, and creates it and its folder if they do not exist. While no
+/// file descriptor is left it waits: under a flood of connections they become free again.
+fn open(path: &Path, access: Access) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
     }
 
-    #[cfg(unix)]
+    // Not for appending: Windows shortens no file that is open for that.
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(true);
     if access == Access::Owner {
-        std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+        system::restrict_to_owner(&mut options);
     }
-
     loop {
-        match options.create(true).open(path) {
-            Err(error) if is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
+        match options.open(path) {
+            Err(error) if system::is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
             opened => return opened.map_err(|error| with_path(path, error)),
         }
     }
-}
-
-/// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
-fn is_without_descriptor(error: &io::Error) -> bool {
-    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// Returns the same error with the path of the file.
@@ -62,19 +59,34 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    write_new(&temporary, access, text)?;
-    fs::rename(&temporary, path).map_err(|error| with_path(path, error))
-}
-
-fn write_new(path: &Path, access: Access, text: &str) -> io::Result<()> {
-    let mut options = OpenOptions::new();
-    let mut file = create(path, access, options.write(true).truncate(true))?;
-
+    let mut file = open(&temporary, access)?;
+    file.set_len(0)?;
     file.write_all(text.as_bytes())?;
     if access == Access::Owner {
         file.sync_data()?;
     }
-    Ok(())
+    drop(file);
+
+    rename(&temporary, path)
+}
+
+/// Renames a file or a folder.
+pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    let renamed = system::retry(|| fs::rename(from, to));
+    renamed.map_err(|error| with_path(to, error))
+}
+
+/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next to
+/// it: Windows lets no other program read a locked file, and moves no folder with an open one.
+pub fn lock(path: &Path) -> io::Result<File> {
+    let file = open(&path.with_extension("lock"), Access::Owner)?;
+    let locked = system::retry(|| Ok(file.try_lock()?));
+    locked.map_err(|error| {
+        let hint =
+            "another program is running on it; end that one, or name other data with --data DIR";
+        io::Error::new(error.kind(), format!("{}: {hint}", path.display()))
+    })?;
+    Ok(file)
 }
 
 /// Replaces a file by a value as JSON.
@@ -101,11 +113,11 @@ pub fn archive(path: &Path) -> io::Result<()> {
         archived.as_mut_os_string().push("~"); // two within a second
     }
 
-    fs::rename(path, archived).map_err(|error| with_path(path, error))
+    rename(path, &archived)
 }
 
-/// A file of JSON lines that only one program has at a time. The program may be killed at any moment:
-/// a record is there, or `append` has not returned yet.
+/// A file of JSON lines, of which only one program is the writer. The program may be killed at any
+/// moment: a record is there, or `append` has not returned yet.
 pub struct JsonLinesFile {
     path: PathBuf,
     file: File,
@@ -127,13 +139,7 @@ impl JsonLinesFile {
             ));
         }
 
-        let mut options = OpenOptions::new();
-        let file = create(path, Access::Owner, options.read(true).append(true))?;
-        file.try_lock().map_err(|_| {
-            let reason = "another program is running on it; end that one, or name other data \
-                with --data DIR";
-            with_path(path, io::Error::new(io::ErrorKind::WouldBlock, reason))
-        })?;
+        let file = open(path, Access::Owner)?;
 
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();
@@ -171,6 +177,7 @@ impl JsonLinesFile {
 
     fn write(&mut self, line: &str) -> io::Result<()> {
         self.file.set_len(self.length)?; // remove the rest of an earlier attempt
+        self.file.seek(SeekFrom::Start(self.length))?;
         self.file.write_all(line.as_bytes())?;
         self.file.sync_data()
     }

@@ -103,8 +103,8 @@ impl Assignments {
     /// Opens the outbox after a registration. If it is a new one, older data is archived first.
     pub fn open(&mut self, folder: &Path, is_new: bool) -> io::Result<()> {
         if is_new {
+            *self = Assignments::default(); // it closes its file, so that Windows moves the folder
             storage::archive(folder)?;
-            *self = Assignments::default();
         }
 
         self.outbox.open(folder)

@@ -62,6 +62,10 @@ fn repeated_changes_of_a_member_are_stored_once_a_second() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn flooded_manager_of_a_closed_league_is_not_restarted() {
     let test = TestLeague::new("");
     let options = "serve --players 2 --stay";
@@ -80,6 +84,10 @@ fn flooded_manager_of_a_closed_league_is_not_restarted() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn flooded_practice_goes_on_where_it_was() {
     let test = TestLeague::new("");
     let options = "local --mine player --cycles 2 --lead-sec 1";
@@ -102,6 +110,10 @@ fn flooded_practice_goes_on_where_it_was() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn flooded_referee_does_not_begin_a_game_by_turns_again() {
     let (test, mut manager) = with_manager("");
     test.play("tic_tac_toe");
@@ -179,10 +191,11 @@ fn journal_that_is_not_ours_is_refused_and_left_alone() {
     };
     fs::write(test.folder.join("letter"), "Dear diary").unwrap();
     fs::create_dir(test.folder.join("folder")).unwrap();
-    #[cfg(unix)]
+    #[cfg(unix)] // on Windows not every user may make a link
     std::os::unix::fs::symlink("letter", test.folder.join("link")).unwrap();
 
-    for name in ["letter", "folder", "link"] {
+    let names = ["letter", "folder", "link"];
+    for name in names.into_iter().take(if cfg!(unix) { 3 } else { 2 }) {
         let error = open(name).unwrap_err().to_string();
         check_contains(&error, "this is not a");
     }

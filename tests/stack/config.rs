@@ -3,8 +3,7 @@
 
 use super::support::*;
 use league::program::config::*;
-use std::os::unix::ffi::OsStrExt;
-use std::{ffi::OsStr, fs, net::TcpListener, time::Duration};
+use std::{fs, net::TcpListener, time::Duration};
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
@@ -181,7 +180,7 @@ fn faulty_file_ends_the_program_with_one_line() {
         fs::write(&path, "{not JSON").unwrap();
         refused(&[file, "line 1 column 2"]);
         fs::remove_file(&path).unwrap();
-        refused(&[file, "No such file", "--config DIR"]);
+        refused(&[file, "(os error 2)", "--config DIR"]);
     }
 }
 
@@ -197,7 +196,7 @@ const WRONG_USE: &str = "
     all | --port 0 --host 0.0.0.0 | 0.0.0.0 --contact-endpoint
     all | --host 203.0.113.9 | 203.0.113.9 --host is an address of this machine
     all | --port 0 --contact-endpoint here | --contact-endpoint here
-    all | --port 0 --league-id chess | leagues/chess.json No such file
+    all | --port 0 --league-id chess | chess.json (os error 2)
     all | --port 0 --league-id ../x | --league-id letters, digits
     league_manager | --port 0 --seed x | --seed x
     all | --port TAKEN | TAKEN --port
@@ -248,7 +247,10 @@ fn wrong_options_end_the_program_with_one_line() {
 }
 
 #[test]
+#[cfg(unix)] // on Windows an argument is UTF-16
 fn argument_that_is_not_utf_8_ends_the_program_with_one_line() {
+    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
+
     for program in PROGRAMS {
         let mut command = TestLeague::new("").command(program, "--display-name");
         let mut agent = TestProcess::new(command.arg(OsStr::from_bytes(b"Ad\xff")));

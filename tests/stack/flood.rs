@@ -49,6 +49,10 @@ fn half_open_connections_do_not_delay_a_league() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn large_content_lengths_take_no_memory() {
     let test = TestLeague::new("system limits.max_message_bytes=2000");
     let manager = test.manager("");
@@ -93,6 +97,10 @@ fn health(url: &str) -> Value {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn program_without_descriptors_restarts_and_answers() {
     let test = TestLeague::new("");
     let manager = test.manager("").url();
@@ -176,6 +184,7 @@ const ATTACKS: [(&str, usize, bool); 5] = [
 ];
 
 #[test]
+#[cfg_attr(windows, ignore = "ulimit is a command of Unix")]
 fn attacked_league_is_played_to_its_end() {
     thread::scope(|scope| {
         for (bytes, count, holds) in ATTACKS {
@@ -244,6 +253,10 @@ fn silent_connections_are_closed() {
 }
 
 #[test]
+#[cfg_attr(
+    not(target_os = "linux"),
+    ignore = "only Linux tells a process what it holds"
+)]
 fn flooded_referee_causes_no_technical_loss() {
     let (test, mut manager) = with_manager("--players 6");
     let arguments = format!("--manager {} --referee-id REF01", manager.url());

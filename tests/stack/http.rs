@@ -204,6 +204,19 @@ fn http_golden() {
 }
 
 #[test]
+#[cfg_attr(
+    windows,
+    ignore = "Windows drops an answer that comes before the whole body is sent"
+)]
+fn body_of_two_megabytes_is_refused() {
+    let running = Running::new();
+    for (kind, url) in running.agents() {
+        assert_eq!(answered(&url, "size 2097152"), "413 and 413", "{kind}");
+    }
+    running.end();
+}
+
+#[test]
 fn foreign_host_name_reads_no_endpoints() {
     let test = TestLeague::new("");
     let manager = test.serve("");

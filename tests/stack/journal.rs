@@ -185,6 +185,7 @@ fn league_resumes_from_a_journal_cut_anywhere() {
             "cut at {cut}: the same events, each once"
         );
         assert_eq!(table_of(&store), table, "cut at {cut}");
+        drop(store);
         fs::remove_dir_all(data).unwrap();
     }
 }
@@ -232,9 +233,10 @@ fn damaged_journal_is_refused_with_its_line() {
         );
         assert_eq!(error.lines().count(), 1, "{row}: {error}");
         assert_eq!(journal(&data), bytes, "{row}: nothing was changed");
-        let (_store, resumed) = find(&data, true).unwrap();
+        let (store, resumed) = find(&data, true).unwrap();
         assert!(!resumed, "{row}: a new league");
         assert_eq!(aside(&data), [bytes], "{row}: the old one is kept");
+        drop(store);
         fs::remove_dir_all(data).unwrap();
     }
 }

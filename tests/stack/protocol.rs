@@ -84,7 +84,7 @@ fn message_examples_round_trip() {
 
 #[test]
 fn protocol_page_matches_the_code() {
-    let page = include_str!("../../src/protocol.md");
+    let page = include_str!("../../src/protocol.md").replace('\r', "");
     let blocks = page
         .split("```json\n")
         .skip(1)

@@ -25,14 +25,16 @@ pub use calls::*;
 pub use fake_agent::*;
 pub use test_league::*;
 
+pub use league::system::PYTHON;
 use serde::de::DeserializeOwned;
 pub use serde_json::{Value, json};
 use std::io::{Write, stderr};
 use std::net::{IpAddr, TcpListener, UdpSocket};
+use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
-use std::{env, thread};
+use std::{env, fs, thread};
 
 /// How long a fact may take to come true, unless the environment says more.
 pub const TIME_LIMIT: Duration = Duration::from_secs(60);
@@ -125,13 +127,13 @@ pub fn print_left_out(why: &str) {
     let _ = writeln!(stderr(), "\nleft out: {why}");
 }
 
-/// Whether there is a python3; says so once if not.
+/// Whether there is a Python; says so once if not.
 pub fn has_python() -> bool {
     static HAS_IT: LazyLock<bool> = LazyLock::new(|| {
-        let version = Command::new("python3").arg("--version").output();
+        let version = Command::new(PYTHON).arg("--version").output();
         let has_it = version.is_ok_and(|item| item.status.success());
         if !has_it {
-            print_left_out("the tests that need python3, which is not there");
+            print_left_out("the tests that need Python, which is not there");
         }
         has_it
     });
@@ -149,6 +151,18 @@ pub fn own_address() -> Option<IpAddr> {
         return None;
     }
     Some(own)
+}
+
+/// Checks that only its owner may read a file with a secret, where files have modes.
+pub fn check_mode(path: &Path) {
+    let found = fs::metadata(path).unwrap();
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = found.permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{}", path.display());
+    }
+    assert!(found.is_file(), "{}", path.display());
 }
 
 /// A field's path, like `matches[0].match_id`, as a JSON pointer.

@@ -10,6 +10,7 @@ use super::{
 };
 use league::manager::league::League;
 use league::program::config::Config;
+use league::system::PYTHON;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -51,7 +52,8 @@ impl TestLeague {
     pub fn config(&self, file: &str) -> PathBuf {
         let known = FILES.iter().find(|(path, _)| path.contains(file));
         let path = known.map_or(file, |(path, _)| path);
-        self.folder.join("config").join(path)
+        let path = self.folder.join("config").join(path);
+        path.components().collect() // with the separators of this system
     }
 
     /// Changes one value of a configuration file; a null removes the key.
@@ -113,7 +115,7 @@ impl TestLeague {
     /// Starts a program in Python, an agent of the manager at that URL, on a free port and in this
     /// world's folder.
     pub fn python(&self, script: impl AsRef<Path>, manager: &str, options: &str) -> TestProcess {
-        let mut command = Command::new("python3");
+        let mut command = Command::new(PYTHON);
         command.arg(script.as_ref()).args(["--manager", manager]);
         command.args(typed("--until-stdin-closes --port 0"));
         command.args(typed(options));

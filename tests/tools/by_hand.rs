@@ -236,7 +236,7 @@ fn unauthenticated_calls_are_refused_at_once() {
 
 #[test]
 fn official_python_sdk_plays_a_league() {
-    let python = std::env::var("MCP_PYTHON").unwrap_or("python3".into()); // one that has the package mcp
+    let python = std::env::var("MCP_PYTHON").unwrap_or(PYTHON.into()); // one that has the package mcp
     let has_it = Command::new(&python)
         .args(["-c", "from mcp import Client"])
         .output();

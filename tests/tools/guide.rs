@@ -12,8 +12,9 @@ const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
 /// Options that no help lists: those of Cargo, the Inspector and `unshare`, and two that programs give
 /// to programs.
-const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --method --mount-proc --of --open \
-    --path --player --referee --release --restarted --test --transport --until-stdin-closes";
+const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
+    --nocapture --of --open --path --player --referee --release --restarted --test --transport \
+    --until-stdin-closes";
 /// What our own options stand behind.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.

@@ -44,6 +44,7 @@ fn entrants(count: usize) -> Vec<Entrant> {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "sh is a program of Unix")]
 fn stage_with_a_killed_group_ends_the_same() {
     let test = TestLeague::new("");
     let played = ["whole", "killed"].map(|name| {
@@ -171,6 +172,7 @@ fn remote_entrant_registers_by_itself() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "sh is a program of Unix")]
 fn interrupted_league_waits_for_its_own_players() {
     let test = TestLeague::new("");
     let [mark, slow] = ["interrupted", "slow.sh"].map(|name| test.folder.join(name));

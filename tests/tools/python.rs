@@ -31,7 +31,7 @@ fn start_registered(test: &TestLeague, script: &str) -> (FakeAgent, TestProcess)
 
 /// Writes a template with another `choose`, and returns its path.
 fn write_with_choose(test: &TestLeague, body: &str) -> String {
-    let template = fs::read_to_string(SCRIPT).unwrap();
+    let template = fs::read_to_string(SCRIPT).unwrap().replace('\r', "");
     let original = "return random.choice(turn.legal_moves)\n";
     assert_eq!(template.matches(original).count(), 1);
     let path = test.folder.join("mine.py");
@@ -66,7 +66,9 @@ fn template_has_no_long_lines() {
 #[test]
 fn template_plays_a_practice_without_technical_losses() {
     let Some(test) = test() else { return };
-    let output = test.local(&format!("--players 3 --cycles 4 --mine `python3 {SCRIPT}`"));
+    let output = test.local(&format!(
+        "--players 3 --cycles 4 --mine `{PYTHON} {SCRIPT}`"
+    ));
     let squeezed = output.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(squeezed.contains(" P01 player.py 8 "), "matches: {output}");
     assert!(!output.contains("lost technically"), "{output}");
@@ -364,12 +366,7 @@ fn killed_player_registers_again_with_its_credentials() {
     player.line("is P01");
     let first = test.data("agents/P01.json");
     assert!(text_of(&first["token"]).starts_with("tok-p01-"), "{first}");
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt;
-        let file = fs::metadata(test.folder.join("data/agents/P01.json")).unwrap();
-        assert_eq!(file.permissions().mode() & 0o777, 0o600);
-    }
+    check_mode(&test.folder.join("data/agents/P01.json"));
     check_failure(start(&test, &manager.url(), ""), 1, "--data");
     drop(player);
     let player = start(&test, &manager.url(), "");
@@ -411,7 +408,7 @@ fn address_of_the_manager_is_enough_to_join() {
         check_failure(start(&test, manager, options), 2, problem);
     }
 
-    let help = Command::new("python3").args([SCRIPT, "--help"]).output();
+    let help = Command::new(PYTHON).args([SCRIPT, "--help"]).output();
     let help = String::from_utf8(help.unwrap().stdout).unwrap();
     let options = "manager URL,display-name NAME,player-id ID,host ADDRESS,data DIR,stay,port N";
     for option in options.split(',') {

@@ -163,7 +163,7 @@ fn finished_players_and_the_python_template_play_a_league() {
     let mut names = "perfect,perfect,blocks".to_string();
     if has_python() {
         let template = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
-        names = format!("{names},python3 {template}");
+        names = format!("{names},{PYTHON} {template}");
     }
     let players = names.split(',').count();
     let output = test.local(&format!("--players {players} --cycles 2 --mine `{names}`"));

@@ -327,6 +327,7 @@ fn page_status(logs: &Path, has_result: Option<bool>) -> &'static str {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "mkfifo is a command of Unix")]
 fn pages_are_made_one_at_a_time_and_only_with_a_result() {
     let test = TestLeague::new("");
     let logs = test.folder.join("logs");

@@ -28,7 +28,7 @@ pub struct Entrant {
 impl Entrant {
     /// Returns the player of a command, with the name of its last word that is no option.
     pub fn of(command: &str) -> Entrant {
-        let mut words = command.split_whitespace();
+        let mut words = words(command).into_iter();
         let last = words.rfind(|word| !word.starts_with('-'));
         let name = last.and_then(|last| last.rsplit(['/', '\\']).next());
         Entrant {
@@ -46,6 +46,22 @@ impl Entrant {
     pub fn is_remote(&self) -> bool {
         self.command.starts_with("http://") || self.command.starts_with("https://")
     }
+}
+
+/// Returns the words of a command. A word that begins with a quotation mark ends with the next one,
+/// so the path of a program may have a blank.
+pub fn words(command: &str) -> Vec<&str> {
+    let mut words = Vec::new();
+    let mut rest = command.trim_start();
+    while !rest.is_empty() {
+        let split = match rest.strip_prefix(['"', '\'']) {
+            Some(quoted) => quoted.split_once(&rest[..1]).unwrap_or((quoted, "")),
+            None => rest.split_once(char::is_whitespace).unwrap_or((rest, "")),
+        };
+        words.push(split.0);
+        rest = split.1.trim_start();
+    }
+    words
 }
 
 /// Returns entrants as the lines of a file.

@@ -1,19 +1,11 @@
 //! `league new NAME --small`: a copy of the small league in `bin/NAME`, which the labs of the guide
 //! change.
 
-use league::program::args::{Exit, Usage};
+use league::program::args::Exit;
 use league::program::terminal::print_line;
 use league::values;
 use std::fs::{self, File};
 use std::io::Write;
-
-pub const USAGE: Usage = Usage {
-    name: "league new NAME",
-    about: "a copy of the small league in bin/NAME, to be changed",
-    options: &["
-  --small                        copy bin/small (there is nothing else to copy yet)
-  --help                         show this and end"],
-};
 
 /// Copies the small league of the project in this folder, and adds its programs to `Cargo.toml`.
 pub fn run(name: &str) -> Result<(), Exit> {

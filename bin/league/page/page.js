@@ -333,7 +333,10 @@ function drawLobby() {
   const address = league.league.register_at.replace(/\/mcp$/, "");
   const { players_awaited: playerCount, referees_awaited: refereeCount } = league.league;
   // If an operator starts the league, another lobby may follow, which the players join with --stay.
-  $("command").textContent = `${command(sanitize(address))}${playerCount ? "" : " --stay"}`; // with a line break
+  for (const [id, curl, python] of [["command", "curl", "python3"], ["command-windows", "curl.exe", "py"]]) {
+    const lines = command(sanitize(address), curl, python);
+    $(id).textContent = `${lines}${playerCount ? "" : " --stay"}`; // with a line break
+  }
   setText($("address"), `${address}/`);
   setText($("awaited"), playerCount
     ? `The league starts by itself when ${count(playerCount, "player")} and ${count(refereeCount, "referee")} are here.`
@@ -355,15 +358,16 @@ function drawLobby() {
   box.style.fontSize = ""; // on the wall as large as the style sheet says, or as fits
   for (let size = 5; size > 1 && box.scrollHeight > box.clientHeight; size -= 0.25) box.style.fontSize = `${size}vh`;
 }
-function command(address) {
-  return `curl -O "${address}/{player,league_player}.py"\npython3 player.py --manager ${address} --display-name NAME`;
+/** Returns the two lines that a student types. In Windows PowerShell, `curl` is another command. */
+function command(address, curl, python) {
+  return `${curl} -O "${address}/{player,league_player}.py"\n${python} player.py --manager ${address} --display-name NAME`;
 }
-async function copyCommand() {
+async function copyCommand(id) {
   try {
-    await navigator.clipboard.writeText($("command").textContent);
+    await navigator.clipboard.writeText($(id).textContent);
     setText($("copied"), "copied");
   } catch { // browsers allow this only to pages of this machine
-    getSelection().selectAllChildren($("command"));
+    getSelection().selectAllChildren($(id));
     setText($("copied"), "marked: copy it with the keys of your browser");
   }
 }
@@ -1106,7 +1110,8 @@ async function poll() {
 
 $("chart-table").addEventListener("toggle", drawChart);
 $("cross-open").addEventListener("toggle", drawCross);
-$("copy").addEventListener("click", copyCommand);
+$("copy").addEventListener("click", () => copyCommand("command"));
+$("copy-windows").addEventListener("click", () => copyCommand("command-windows"));
 $("print").addEventListener("click", () => print());
 $("close").addEventListener("click", () => $("talk").close());
 $("talk").addEventListener("close", closeMatch);

@@ -25,6 +25,7 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
         print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
         let options = "--display-name Ada --stay";
         print_line(&format!("  python3 player.py --manager {page} {options}"));
+        print_line("In PowerShell, they type curl.exe for curl, and py for python3.");
     }
 
     print_line(&format!("\nThe page for the projector is {page}/#wall"));

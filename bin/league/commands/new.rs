@@ -1,0 +1,71 @@
+//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python.
+
+use crate::page::PLAYER_TEMPLATE;
+use league::program::args::{Exit, Usage};
+use league::program::storage::{Access, replace};
+use league::program::terminal::print_line;
+use league::system::PYTHON;
+use std::fs::{self, OpenOptions};
+use std::io::Write;
+use std::path::Path;
+
+pub const USAGE: Usage = Usage {
+    name: "league new NAME",
+    about: "make a player of your own: ada in Rust, eve.py in Python",
+    options: &["
+  --small                        a copy of the small league in bin/NAME, for the labs
+  --help                         show this and end"],
+};
+
+const MANIFEST: &str = "Cargo.toml";
+/// Names that Cargo keeps for itself.
+const CARGO_NAMES: [&str; 4] = ["build", "deps", "examples", "incremental"];
+
+/// Makes a player, and prints what to do with it.
+pub fn run(name: &str) -> Result<(), Exit> {
+    let stem = name.trim_end_matches(".py");
+    let is_python = stem != name;
+    let is_legal = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
+    let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase()) && stem.chars().all(is_legal);
+    if !is_name || CARGO_NAMES.contains(&name) {
+        return Err(Exit::usage(format!(
+            "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
+             Cargo's own"
+        )));
+    }
+
+    let listed = fs::read_to_string(MANIFEST)
+        .map_err(|error| Exit::usage(format!("{MANIFEST}: {error}; type this in the project")))?;
+    let file = format!("bin/{stem}.{}", if is_python { "py" } else { "rs" });
+    let path = Path::new(&file);
+    if path.exists() || listed.contains(&format!("name = \"{name}\"")) {
+        return Err(Exit::usage(format!(
+            "{name} is there already; nothing was changed"
+        )));
+    }
+
+    let (template, command, entry) = if is_python {
+        (
+            PLAYER_TEMPLATE,
+            format!("\"{PYTHON} {file}\""),
+            String::new(),
+        )
+    } else {
+        (
+            include_str!("../../player.rs"),
+            name.into(),
+            format!("\n[[bin]]\nname = \"{name}\"\npath = \"{file}\"\n"),
+        )
+    };
+    replace(path, Access::AllUsers, template)?;
+    let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
+    manifest.write_all(entry.as_bytes())?;
+
+    print_line(&format!(
+        "{file} is a player of your own, and plays as it stands. Now:\n  \
+         1. change choose in {file}\n  \
+         2. make league MINE={command} CYCLES=20 lets it play, and says whether it is better than \
+         a coin\n     (without make: cargo build, then cargo run -q --bin league -- local --fresh --mine {command} --cycles 20)"
+    ));
+    Ok(())
+}
