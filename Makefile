@@ -40,8 +40,8 @@ class: target/built $(FILE) ## a league for a class, which stays: make class NAM
 	@./target/debug/league class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
-	@./target/debug/$(or $(MINE),player) --again $(MATCH) --data data/practice
+again: target/built $(FILE) ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
+	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(or $(MINE),player)
 
 check: target/built $(FILE) ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
