@@ -118,7 +118,7 @@ fn player_of_any_game_is_asked_for_each_move() {
     for (output, count) in output.iter().zip(&mut counts) {
         for line in output
             .lines()
-            .filter_map(|line| line.split_once(": choose says "))
+            .filter_map(|line| line.split_once(": it chooses "))
         {
             let (now, then) = line.1.split_once("; in the match it was ").unwrap();
             assert_eq!(now, then, "{output}");

@@ -308,7 +308,7 @@ fn player_in_python_is_asked_again_with_what_it_knew() {
         again.arg("--data").arg(practice).arg("--");
         let output = again.args(player.split(' ')).output().unwrap();
         let output = String::from_utf8(output.stdout).unwrap();
-        let (_, choices) = output.split_once("choose says ").unwrap();
+        let (_, choices) = output.split_once("it chooses ").unwrap();
         let (now, then) = choices.split_once("; in the match it was ").unwrap();
         assert_eq!(now, then.trim_end(), "{output}");
     }

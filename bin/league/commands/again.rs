@@ -133,33 +133,28 @@ fn ask(
         };
 
         let (number, position) = (n + 1, (game.position)(before));
-        let context = json!({
-            "opponent_id": opponent,
-            "round_id": the_match.round,
-            "your_standings": standings,
-        });
         let fields = json!({
             "move_number": number,
             "position": position,
             "legal_moves": (game.legal_moves)(before),
-            "context": context,
+            "context": {
+                "opponent_id": opponent,
+                "round_id": the_match.round,
+                "your_standings": standings,
+            },
         });
         let answer = examination.send(&format!("CHOOSE_PARITY_CALL {id} with {fields}"));
 
+        let played = rest.iter().find(|played| played.seat == seat);
+        let played = played.map_or("nothing", |played| &played.text);
         let choice = match answer.text(&examination.translate("parity_choice")) {
             "" => &answer.received,
             choice => choice,
         };
-        let played = match rest.iter().find(|played| played.seat == seat) {
-            Some(played) => format!("it was {}", played.text),
-            None => "there was no answer".into(),
-        };
-        print_line(&format!(
-            "{position}\n{}",
-            sanitize(&format!(
-                "{id} against {opponent}, move {number}: choose says {choice}; in the match {played}"
-            ))
-        ));
+        print_line(&position);
+        print_line(&sanitize(&format!(
+            "{id} against {opponent}, move {number}: it chooses {choice}; in the match it was {played}"
+        )));
     }
     Ok(())
 }
