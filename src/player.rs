@@ -8,7 +8,6 @@
 //! panic of `choose` is printed and answered like any panic of a handler (`net/rpc.rs`). Read next:
 //! `player/turn.rs`.
 
-pub mod again;
 pub mod display;
 pub mod history;
 pub mod invitations;
@@ -55,7 +54,6 @@ pub const OPTIONS: &[&str] = &[
     "
   --display-name NAME            shown in the table [as listed, or defaults/player.json]
   --player-id ID                 the id to ask for, with its saved credentials [any]
-  --again MATCH                  calls `choose` as in a match of this player's history
   --quiet                        print only problems, and what `choose` prints",
     CLIENT,
     STAY,
@@ -91,10 +89,6 @@ pub fn play(choose: impl Fn(&Turn) -> String + Send + Sync + 'static) -> ExitCod
 
 /// Runs a player until the league is over.
 pub fn start(args: Args, options: Options) -> Result<(), Exit> {
-    if let Some(match_id) = args.text("--again") {
-        return again::run(&args, match_id, &options);
-    }
-
     let game_types = options.game_types.clone();
     session::run(args, AgentKind::Player, game_types, |session| {
         Player::new(session, options)
@@ -109,13 +103,36 @@ pub struct Options {
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
-    /// Returns the tools that are offered in addition to `get_player_state`.
-    pub toolbox: Box<dyn Fn(&Session) -> Toolbox<'_> + Send + Sync>,
-    /// Is called with a line for the user when the league is over.
-    pub on_league_over: Box<dyn Fn(&str) + Send + Sync>,
-    /// Returns the page at a path, for browsers.
-    pub page: fn(path: &str) -> Option<Response>,
+    /// What surrounds it.
+    pub hooks: Arc<dyn Hooks>,
 }
+
+/// The surroundings of a player.
+pub trait Hooks: Send + Sync {
+    /// Returns the tools that are offered in addition to `get_player_state`.
+    fn toolbox<'a>(&'a self, _session: &'a Session) -> Toolbox<'a> {
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: true,
+            tools: Vec::new(),
+        }
+    }
+
+    /// Answers `GET path`.
+    fn page(&self, _path: &str) -> Option<Response> {
+        None
+    }
+
+    /// The league is over. `text` says how it has ended.
+    fn over(&self, text: &str) {
+        print_line(text);
+    }
+}
+
+/// The hooks of a player with nothing around it.
+struct NoHooks;
+
+impl Hooks for NoHooks {}
 
 impl Options {
     /// Returns the options of a player that chooses with a function.
@@ -128,13 +145,7 @@ impl Options {
             strategy: strategy.into(),
             game_types,
             choose: Box::new(choose),
-            toolbox: Box::new(|_| Toolbox {
-                instructions: INSTRUCTIONS,
-                lists_messages: true,
-                tools: Vec::new(),
-            }),
-            on_league_over: Box::new(print_line),
-            page: |_| None,
+            hooks: Arc::new(NoHooks),
         }
     }
 }
@@ -244,7 +255,7 @@ impl Agent for Player {
     }
 
     fn page(&self, path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
-        (self.options.page)(path)
+        self.options.hooks.page(path)
     }
 
     fn is_known(&self, envelope: &Envelope) -> bool {
@@ -257,7 +268,7 @@ impl Agent for Player {
     }
 
     fn toolbox(&self) -> Toolbox<'_> {
-        let mut toolbox = (self.options.toolbox)(&self.session);
+        let mut toolbox = self.options.hooks.toolbox(&self.session);
         toolbox.tools.push(Tool::new(
             "get_player_state",
             "The player's id, state, strategy, record and all its results so far.",
@@ -285,7 +296,8 @@ impl Player {
     fn end(&self, player_id: &str, league: &LeagueCompleted) {
         self.save_history();
         if self.session.end_league() {
-            (self.options.on_league_over)(&display::league_over(player_id, league));
+            let text = display::league_over(player_id, league);
+            self.options.hooks.over(&text);
         }
     }
 

@@ -81,6 +81,7 @@ impl Children {
             let port = old.unwrap_or_else(|| choose_port(program, kind, &id, &given));
             given.push(port);
             let mut command = command(program, player, &id, port);
+            command.arg("--until-stdin-closes");
             command.stdin(Stdio::piped()).stdout(Stdio::null());
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -228,7 +229,7 @@ fn is_free(port: u16) -> bool {
 }
 
 /// Returns the command that starts a player, or else a referee, with that id on a port.
-fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16) -> Command {
+pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16) -> Command {
     let strategies = strategies::names(&program.config.league.game_type);
     let line = match player.map(|player| &*player.command) {
         None => "referee".into(),
@@ -254,7 +255,6 @@ fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16) -> 
     };
 
     command.args(["--manager", &local_url(program)]);
-    command.arg("--until-stdin-closes");
     if player.is_some_and(|player| player.is_own() && !by_hand::is_by_hand(&player.command)) {
         command.arg("--quiet");
     }

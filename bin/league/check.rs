@@ -10,12 +10,12 @@
 //! `Examination::translate` replaces the names. This file has the checks that every agent must pass;
 //! read `check/player_checks.rs` and `check/referee_checks.rs` next.
 
-mod examination;
+pub mod examination;
 mod exchange;
 mod messages;
 mod player_checks;
 mod referee_checks;
-mod server;
+pub mod server;
 
 use crate::files::provide_config;
 use Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
@@ -24,7 +24,8 @@ use exchange::{Exchange, Finding, Grade, Observation, worst};
 use league::json::decode;
 use league::manager::registration::check_meta;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::terminal::{print_line, sanitize};
+use league::program::exit_when_stdin_closes;
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::{
     AgentKind, AgentMeta, ErrorCode, LeagueRegisterRequest, MessageSpec, PROTOCOL,
     RefereeRegisterRequest,
@@ -295,8 +296,14 @@ fn check_survival(examination: &Examination, call: &Exchange) -> Option<Observat
 /// Waits for an agent to register, and examines it.
 pub fn run(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
+    exit_when_stdin_closes(&args, 1, || ());
     let is_json = args.has("--json");
-    let examination = server::wait_for_agent(args)?;
+    let print = if is_json { print_error } else { print_line };
+    let examination = server::listen(args, print)?;
+    print(&format!("listening on {}", examination.program.endpoint));
+    print("an examination, no league: start your agent now, as always");
+    server::wait_for_agent(&examination, || true);
+
     let kind_checks = match examination.kind() {
         AgentKind::Referee => referee_checks::CHECKS,
         _ => player_checks::CHECKS,

@@ -1,6 +1,7 @@
 //! The commands. Each is a file with its usage text on top. This file chooses the command and takes
 //! its operands, which stand before the options.
 
+pub mod again;
 pub mod class;
 pub mod groups;
 pub mod local;
@@ -20,7 +21,7 @@ fn usages() -> Vec<Usage> {
     let mut usages = vec![local::USAGE, small::USAGE, new::USAGE];
     usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
     usages.extend(operator::USAGES);
-    usages.extend([check::USAGE, trace::USAGE, verify::USAGE]);
+    usages.extend([check::USAGE, trace::USAGE, again::USAGE, verify::USAGE]);
     usages.extend([groups::USAGE, season::USAGE]);
     usages
 }
@@ -31,6 +32,11 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         return Err(Exit::usage("name a command; league --help lists them"));
     };
     let usage = find_usage(command)?;
+
+    // What stands behind `--` is the command of a player.
+    let is_end = |argument: &String| command == "again" && argument == "--";
+    let end = arguments.iter().position(is_end);
+    let (arguments, player) = arguments.split_at(end.unwrap_or(arguments.len()));
 
     // Part the operands from the options.
     let count = arguments
@@ -51,6 +57,7 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "play" => play::run(args, &operands[0]),
         "check" => check::run(args),
         "trace" => trace::run(&args, &operands[0]),
+        "again" => again::run(args, &operands[0], player.get(1..).unwrap_or_default()),
         "verify" => verify::run(&args),
         "groups" => groups::run(&args),
         "season" => season::run(&args, operands),

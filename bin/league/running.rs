@@ -13,6 +13,7 @@ use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
+use crate::page::view::LeagueView;
 use crate::page::{WebPages, render};
 use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
 use league::manager::league::League;
@@ -24,7 +25,7 @@ use league::net::sync::lock;
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
-use league::program::terminal::{Terminal, print_error, print_line};
+use league::program::terminal::{print_error, print_line};
 use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
@@ -119,7 +120,6 @@ struct ToolHooks {
     setup: Setup,
     web_pages: WebPages,
     children: Mutex<Children>,
-    terminal: Terminal,
     document: Arc<Document>,
     /// Done when the work after the end of the league is done.
     closed: Once,
@@ -131,14 +131,12 @@ struct ToolHooks {
 
 impl ToolHooks {
     fn new(args: &Args, setup: Setup) -> ToolHooks {
-        let quiet = args.has("--quiet") || setup.kind.is_practice();
         let is_local = setup.kind.is_local();
 
         ToolHooks {
             setup,
             web_pages: WebPages::new(log_folder(args)),
             children: Mutex::default(),
-            terminal: Terminal { quiet },
             document: Arc::new(Document::new(is_local)),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
@@ -173,14 +171,13 @@ impl ToolHooks {
     }
 
     /// Prints what a practice says about its players.
-    fn print_practice(&self, manager: &Manager) {
+    fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
             let mut own = self.setup.entrants.clone();
             own.retain(Entrant::is_own);
             let own: Vec<String> = own.into_iter().map(|entrant| entrant.name).collect();
-            let view = self.document.newest(manager);
-            print_line(&format!("\n{}", statistics::completeness(&view)));
-            print_line(&statistics::report(&view, &own));
+            print_line(&format!("\n{}", statistics::completeness(view)));
+            print_line(&statistics::report(view, &own));
         }
 
         for player in manager.store.read(screen::players_without_a_match) {
@@ -235,7 +232,7 @@ impl Hooks for ToolHooks {
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
             screen::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document, self.terminal);
+            rehearsal::follow(manager, &self.document);
             operator::listen(&manager.program);
         }
 
@@ -278,18 +275,18 @@ impl Hooks for ToolHooks {
             }
         }
 
-        if view
-            .agents
-            .iter()
-            .any(|agent| agent.technical_losses > Some(0))
-        {
-            self.terminal.print_line(&statistics::completeness(&view));
-        }
-        if let Some(luck) = &derived.luck {
-            self.terminal.print_line(luck);
-        }
+        let mut agents = view.agents.iter();
         if self.setup.kind.is_practice() {
-            self.print_practice(manager);
+            self.print_practice(manager, &view);
+        } else {
+            if agents.any(|agent| agent.technical_losses > Some(0)) {
+                manager
+                    .terminal
+                    .print_line(&statistics::completeness(&view));
+            }
+            if let Some(luck) = &derived.luck {
+                manager.terminal.print_line(luck);
+            }
         }
 
         match kept {

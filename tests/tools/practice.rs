@@ -14,7 +14,11 @@ use league::manager::league::League;
 use league::protocol::Parity;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use std::{fs, path::Path, sync::Arc};
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
 
 /// What a coin gets in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
@@ -274,24 +278,56 @@ fn league_is_played_in_an_empty_folder() {
     assert_eq!(code, Some(0), "{output}");
 }
 
-#[test]
-fn own_player_prints_and_its_repeated_fault_is_printed_once() {
-    if !has_python() {
-        return;
-    }
-    let test = TestLeague::new("");
+/// Writes a player in Python that chooses by some lines.
+fn python_player(test: &TestLeague, lines: &str) -> PathBuf {
     for file in ["player.py", "league_player.py"] {
         let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("bin").join(file);
         fs::copy(source, test.folder.join(file)).unwrap();
     }
     let path = test.folder.join("player.py");
     let text = fs::read_to_string(&path).unwrap();
-    let faulty = "print('against', turn.opponent_id, end='\\r\\n')\n    return turn.thiers[-1]";
-    fs::write(
-        &path,
-        text.replace("return random.choice(turn.legal_moves)", faulty),
-    )
-    .unwrap();
+    let text = text.replace("return random.choice(turn.legal_moves)", lines);
+    fs::write(&path, text).unwrap();
+    path
+}
+
+#[test]
+fn player_in_python_is_asked_again_with_what_it_knew() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let path = python_player(
+        &test,
+        "known = len(turn.history) + turn.theirs.count('even') + turn.standings['draws']
+    return turn.legal_moves[known // 2 % 2]",
+    );
+    let player = format!("{PYTHON} {}", path.display());
+    let options = format!("local --port 0 --players 2 --cycles 12 --mine `{player}`");
+    assert_eq!(test.run_tool(&options).0, Some(0));
+
+    for match_id in ["R1M1", "R6M1", "R11M1", "R12M1"] {
+        let mut again = test.command("league", &format!("again {match_id}"));
+        let practice = test.folder.join("data/practice");
+        again.arg("--data").arg(practice).arg("--");
+        let output = again.args(player.split(' ')).output().unwrap();
+        let output = String::from_utf8(output.stdout).unwrap();
+        let (_, choices) = output.split_once("it chooses ").unwrap();
+        let (now, then) = choices.split_once("; in the match it was ").unwrap();
+        assert_eq!(now, then.trim_end(), "{output}");
+    }
+}
+
+#[test]
+fn own_player_prints_and_its_repeated_fault_is_printed_once() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let path = python_player(
+        &test,
+        "print('against', turn.opponent_id)\n    return turn.thiers[-1]",
+    );
 
     let mine = format!("`{PYTHON} {}`", path.display());
     let (code, output) = test.run_tool(&format!(

@@ -15,16 +15,16 @@ use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::http::Response;
 use league::net::log::{Content, Log};
 use league::net::sync::Shared;
+use league::player::Hooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::sanitize;
+use league::program::terminal::{print_line, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The instructions for a model that calls the tools.
@@ -192,12 +192,6 @@ impl ByHand {
         self.table.lock().notes.push(text);
     }
 
-    /// Ends the waiting of the clients: the league is over.
-    pub fn end(&self, text: &str) {
-        self.note(text);
-        self.table.update(|table| table.is_over = true);
-    }
-
     /// Waits until the player is asked. The match with the nearest deadline comes first.
     pub fn next_turn(&self) -> Offer {
         let table = self.table.wait_until(TURN_TIMEOUT, |table| {
@@ -271,37 +265,49 @@ fn mismatch(field: &str, problem: String) -> ProtocolError {
     ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
-/// Returns the tools of a player that is played by hand. The messages of the league are not listed,
-/// since they are for referees and the manager.
-pub fn toolbox<'a>(by_hand: &Arc<ByHand>, session: &'a Session) -> Toolbox<'a> {
-    let (for_turns, for_choices) = (Arc::clone(by_hand), Arc::clone(by_hand));
-    let next_turn = Tool::new("next_turn", NEXT_TURN, move |arguments: NextTurn, peer| {
-        check_caller(session, arguments.auth_token.as_deref(), peer)?;
-        Ok(for_turns.next_turn())
-    });
-    let make_choice = Tool::new(
-        "make_choice",
-        MAKE_CHOICE,
-        move |arguments: MakeChoice, peer| {
+impl Hooks for ByHand {
+    /// The messages of the league are not listed, since they are for referees and the manager.
+    fn toolbox<'a>(&'a self, session: &'a Session) -> Toolbox<'a> {
+        let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
-            let chosen = for_choices.make_choice(&arguments)?;
+            Ok(self.next_turn())
+        });
+        let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
+            check_caller(session, arguments.auth_token.as_deref(), peer)?;
+            let chosen = self.make_choice(&arguments)?;
             if let Some(comment) = &arguments.comment {
                 log_comment(session.program.log(), &chosen, comment);
             }
             Ok(chosen)
-        },
-    );
+        });
 
-    Toolbox {
-        instructions: INSTRUCTIONS,
-        lists_messages: false,
-        tools: vec![
-            next_turn,
-            Tool {
-                read_only: false,
-                ..make_choice
-            },
-        ],
+        Toolbox {
+            instructions: INSTRUCTIONS,
+            lists_messages: false,
+            tools: vec![
+                next_turn,
+                Tool {
+                    read_only: false,
+                    ..make_choice
+                },
+            ],
+        }
+    }
+
+    /// Returns the page on which a person plays. It calls the tools, like every client on this machine.
+    fn page(&self, path: &str) -> Option<Response> {
+        let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
+            style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \
+            base-uri 'none'; form-action 'none'";
+        let page = include_str!("by_hand.html");
+        (path == "/").then(|| text_response("html", headers, page.into()))
+    }
+
+    /// Ends the waiting of the clients.
+    fn over(&self, text: &str) {
+        print_line(text);
+        self.note(text);
+        self.table.update(|table| table.is_over = true);
     }
 }
 
@@ -316,15 +322,6 @@ fn log_comment(log: &Log, chosen: &Chosen, comment: &str) {
     let packet = json!({"match_id": match_id, "conversation_id": conversation_id});
     let text = format!("{choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
     log.message(COMMENT, &packet, Vec::new(), Content::Text(&text));
-}
-
-/// Returns the page on which a person plays. It calls the tools, like every client on this machine.
-pub fn page(path: &str) -> Option<Response> {
-    let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
-        style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \
-        base-uri 'none'; form-action 'none'";
-    let page = include_str!("by_hand.html");
-    (path == "/").then(|| text_response("html", headers, page.into()))
 }
 
 /// Refuses callers that are neither on this machine nor know the player's own token.

@@ -218,6 +218,11 @@ impl Examination {
         }
     }
 
+    /// Sends the message of a step, whatever was sent before, and does not keep it.
+    pub fn send(&self, step: &str) -> Exchange {
+        self.take(&Step::parse(&self.translate(step)))
+    }
+
     /// Sends the request of a step. The answer may take as long as in a league.
     fn take(&self, step: &Step) -> Exchange {
         let timeouts = self.timeouts();

@@ -63,7 +63,8 @@ impl Examination {
 
         // Replace names, the match and addresses, also within texts and lists.
         let id = self.id();
-        let round = format!("\"round_id\":{}", &match_id[1..2]);
+        let round = match_id.trim_start_matches('R').split('M').next();
+        let round = format!("\"round_id\":{}", round.unwrap_or_default());
         let [p01_url, p04_url] = &self.player_urls;
         let mut text = message.to_string();
         for (old, new) in [

@@ -13,9 +13,9 @@ use crate::agents::until;
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
 use league::net::sync::lock;
+use league::program::Program;
 use league::program::args::{Args, Exit};
-use league::program::terminal::{print_error, print_line, sanitize};
-use league::program::{Program, exit_when_stdin_closes};
+use league::program::terminal::sanitize;
 use league::protocol::{
     AgentKind, LeagueError, LeagueRegisterResponse, MatchResultAck, MatchResultReport, MessageSpec,
     RefereeRegisterResponse,
@@ -37,15 +37,8 @@ const CLIENT_METHODS: [&str; 4] = ["initialize", "notifications/", "tools/list",
 /// Time for the agent to read that it is registered.
 const REGISTRATION_PAUSE: Duration = Duration::from_millis(200);
 
-/// Starts the servers, and returns when an agent has registered and answers at its endpoint.
-pub fn wait_for_agent(args: Args) -> Result<Arc<Examination>, Exit> {
-    exit_when_stdin_closes(&args, 1, || ());
-    let print = if args.has("--json") {
-        print_error
-    } else {
-        print_line
-    };
-
+/// Starts the servers of an examination, which prints its lines with `print`.
+pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
     let program = Program::new(args, AgentKind::Manager)?;
     let manager = program.listener.try_clone()?;
     let p01 = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
@@ -67,18 +60,24 @@ pub fn wait_for_agent(args: Args) -> Result<Arc<Examination>, Exit> {
         let handler = Box::new(move |request: &HttpRequest| server.handle(request));
         http::serve(listener, MAX_NOTICE, handler)?;
     }
-    print(&format!("listening on {}", examination.program.endpoint));
-    print("an examination, no league: start your agent now, as always");
+    Ok(examination)
+}
 
-    // Wait until the agent has registered and listens.
+/// Waits until an agent has registered and answers at its endpoint, as long as `is_expected`. Returns
+/// false if none has registered.
+pub fn wait_for_agent(examination: &Examination, mut is_expected: impl FnMut() -> bool) -> bool {
     while examination.exchanges(REGISTRATION).is_empty() {
+        if !is_expected() {
+            return false;
+        }
         thread::sleep(POLL_INTERVAL);
     }
+
     thread::sleep(REGISTRATION_PAUSE);
     let timeout = examination.timeouts().game_join_ack_timeout_sec.0;
     let ping = json_rpc_call("ping", &json!({}), &json!(1));
     until(timeout, || examination.post("", &ping, timeout).status != 0);
-    Ok(examination)
+    true
 }
 
 fn url(listener: &TcpListener) -> io::Result<String> {

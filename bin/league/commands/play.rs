@@ -1,6 +1,6 @@
 //! `league play NAME`: a player with a finished strategy, or one that is played by hand.
 
-use crate::agents::by_hand::{self, ByHand};
+use crate::agents::by_hand::ByHand;
 use crate::agents::strategies;
 use crate::files::provide_config;
 use league::games;
@@ -59,18 +59,13 @@ fn finished(name: &str) -> Options {
 /// Returns a player that is played by hand. `fallback` chooses if no choice comes in time.
 fn played_by_hand(name: &str, fallback: Options) -> Options {
     let by_hand = Arc::new(ByHand::default());
-    let (for_tools, for_end) = (Arc::clone(&by_hand), Arc::clone(&by_hand));
+    let asked = Arc::clone(&by_hand);
 
     Options {
         strategy: name.into(),
         game_types: fallback.game_types.clone(),
-        choose: Box::new(move |turn| choose(&by_hand, turn, &fallback)),
-        toolbox: Box::new(move |session| by_hand::toolbox(&for_tools, session)),
-        on_league_over: Box::new(move |text| {
-            print_line(text);
-            for_end.end(text);
-        }),
-        page: by_hand::page,
+        choose: Box::new(move |turn| choose(&asked, turn, &fallback)),
+        hooks: by_hand,
     }
 }
 

@@ -159,7 +159,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     }
 
     check_complete(args, left_out, folders.len())?;
-    print!("{}", entrants::text(&next));
+    entrants::text(&next).lines().for_each(print_line);
     Ok(())
 }
 

@@ -13,7 +13,7 @@ use league::net::call_error::CallError;
 use league::net::client::{MessageContext, Peer};
 use league::net::sync::spawn;
 use league::program::config::SystemFile;
-use league::program::terminal::{Terminal, sanitize};
+use league::program::terminal::sanitize;
 use league::protocol::{
     AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
@@ -34,7 +34,7 @@ const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 pub const PLAYS: &str = "plays";
 
 /// Starts a thread that rehearses with every player that registers, until the league starts.
-pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, terminal: Terminal) {
+pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
     let (manager, document) = (Arc::clone(manager), Arc::clone(document));
     spawn("rehearsals", move || {
         while !manager.store.wait(SEARCH_INTERVAL, |league| league.started) {
@@ -58,7 +58,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, terminal: Termin
                     };
                     document.rehearsals.end(&id, verdict);
                     manager.store.notify_all(); // for the page
-                    terminal.print_line(&text);
+                    manager.terminal.print_line(&text);
                 });
             }
         }
