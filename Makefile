@@ -34,7 +34,7 @@ class: target/built ## a league for a class, which stays: make class NAME="10b, 
 	@./target/debug/league class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: target/built $(FILE) ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
+again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
 	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(or $(MINE),player)
 
 check: target/built ## examine your agent: make check PORT=9000, then start it as always
