@@ -42,15 +42,13 @@ pub fn create(path: &Path, access: Access, options: &mut OpenOptions) -> io::Res
 
     loop {
         match options.create(true).open(path) {
-            Err(error) if is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
+            // The machine (ENFILE) or this process (EMFILE) has no descriptor left.
+            Err(error) if cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24)) => {
+                thread::sleep(RETRY_INTERVAL);
+            }
             opened => return opened.map_err(|error| with_path(path, error)),
         }
     }
-}
-
-/// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
-fn is_without_descriptor(error: &io::Error) -> bool {
-    cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
 /// Returns the same error with the path of the file.
