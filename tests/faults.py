@@ -319,10 +319,8 @@ class League:
         players = [f"P{n:02}" for n in range(1, self.players - kinds.count("player"))]
         for id in players[late:]:
             self.add(id, self.programs[2])
-        for puppet in puppets:
+        for puppet in (*puppets, self.watcher) if begin else puppets:
             puppet.register()
-        if begin:
-            self.watcher.register()
         for id in players[:late]:
             self.add(id, self.programs[2])
 
@@ -488,12 +486,10 @@ def lost_answers(programs):
             seen.add(key)
 
         def registration(message, reply):
-            meta = message.get("player_meta") or message.get("referee_meta")
-            return lose(meta["contact_endpoint"], reply)
+            return lose((message.get("player_meta") or message["referee_meta"])["contact_endpoint"], reply)
 
         def report(message, reply):
-            type = (reply.get("result") or {}).get("message_type")
-            replies.setdefault(message["match_id"], []).append(type)
+            replies.setdefault(message["match_id"], []).append(reply.get("result", {}).get("message_type"))
             return lose(message["match_id"], reply)
 
         league.line.after = {"LEAGUE_REGISTER_REQUEST": registration, "REFEREE_REGISTER_REQUEST": registration,
@@ -502,15 +498,19 @@ def lost_answers(programs):
         other.name = league.watcher.name = "Twin"
         seen.update(f"http://127.0.0.1:{puppet.port}/mcp" for puppet in (other, league.watcher))
         league.watcher.sender = "player:P02"
+
+        def join(message):  # when each report so far was repeated, else the league is over before
+            wait(lambda: all(len(types) > 1 for types in list(replies.values())), 3)
+            return league.watcher.usual(message)
+
+        league.watcher.on["GAME_INVITATION"] = join
         fall = fall_of(league.start, other, late=1)
         if len(set(league.line.ports.values())) < len(league.line.ports):
             raise Falls("an agent that registers again, as the answer was lost, is two agents")
         if not set(league.line.registered) <= set(league.line.ports.values()):
             raise Falls("a player that has the name of another one, or asks for its id, is taken for it")
-        if fall:
+        if fall or (fall := fall_of(league.end)):
             raise fall
-
-        league.end()
         if any(set(types) != {"MATCH_RESULT_ACK"} for types in replies.values()):
             raise Falls("a report that comes again is refused")
 
@@ -568,7 +568,7 @@ def false_report(programs):
                     taken.add(what)
             if any(liar.report(*true, auth_token=token) for token in (liar.token[:20], "")):
                 taken.add("a report without the whole token")
-            was_true.append(liar.report(*true))
+            was_true.append(wait(lambda: liar.report(*true), 5))
 
         def play(message):
             own = [one for one in message["matches"] if port_in(one["referee_endpoint"]) == liar.port]
@@ -747,7 +747,8 @@ def cost(programs, players, rounds, limit=None):
             for entry in message["matches"]:
                 a, b = entry["player_A_id"], entry["player_B_id"]
                 report = entry, message["round_id"], a, {a: 3, b: 0}, 8, {a: "even", b: "odd"}
-                threading.Thread(target=referee.report, args=report, daemon=True).start()
+                repeat = lambda report=report: wait(lambda: referee.report(*report), 30)
+                threading.Thread(target=repeat, daemon=True).start()
             return {"status": "ok"}
 
         def total():
@@ -827,8 +828,7 @@ def main():
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard if hard < 0 else min(hard, 8000), hard))
     sys.setswitchinterval(0.0005)
-    is_pair = len(leagues) == 2
-    if is_pair:
+    if is_pair := len(leagues) == 2:
         print(f"{'':16}{'the stack':15}the small league")
     wrong, began = 0, time.monotonic()
     for name in options.names or FAULTS:
