@@ -739,7 +739,7 @@ def processor_time(process):
 
 def cost(programs, players, rounds, limit=None):
     """The processor time that the programs need for a result, after the first round; or more than `limit`, where it
-    stops. The referee is a puppet, which reports all results of a round at once."""
+    stops. The referee is a puppet, which reports all results of a round together, soon after the announcement."""
     with League(programs, players=players, limit=10) as league:
         referee, used = league.puppet("referee"), {}
 
@@ -747,7 +747,7 @@ def cost(programs, players, rounds, limit=None):
             for entry in message["matches"]:
                 a, b = entry["player_A_id"], entry["player_B_id"]
                 report = entry, message["round_id"], a, {a: 3, b: 0}, 8, {a: "even", b: "odd"}
-                threading.Thread(target=referee.report, args=report, daemon=True).start()
+                threading.Timer(0.5, referee.report, report).start()  # all have the announcement
             return {"status": "ok"}
 
         def total():
