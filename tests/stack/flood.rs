@@ -134,6 +134,7 @@ fn program_without_descriptors_restarts_and_answers() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "ulimit is a command of Unix")]
 fn referee_without_descriptors_stores_its_credentials_when_it_has_one() {
     thread::scope(|scope| {
         for descriptors in [40, 41] {

@@ -287,6 +287,7 @@ fn full_disk_acknowledges_nothing() {
 }
 
 #[test]
+#[cfg_attr(windows, ignore = "ulimit is a command of Unix")]
 fn registration_that_cannot_be_stored_changes_nothing() {
     let test = TestLeague::new("system retry_policy.base_delay_sec=0.1");
     let is_willing = Arc::new(AtomicBool::new(false));
