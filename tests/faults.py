@@ -747,7 +747,6 @@ def cost(programs, players, rounds, limit=None):
             for entry in message["matches"]:
                 a, b = entry["player_A_id"], entry["player_B_id"]
                 report = entry, message["round_id"], a, {a: 3, b: 0}, 8, {a: "even", b: "odd"}
-                # Once all have the announcement: the small league sends no table for an earlier result.
                 repeat = lambda report=report: time.sleep(0.5) or wait(lambda: referee.report(*report), 30)
                 threading.Thread(target=repeat, daemon=True).start()
             return {"status": "ok"}
