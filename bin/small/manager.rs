@@ -1,11 +1,11 @@
 //! The small manager: it registers the agents, makes the schedule, announces each round, records the
 //! results, and names the champion.
 //!
-//! It keeps everything in memory, so a league ends with it; it accepts what the referee of a match
-//! reports; and it waits for each agent that it calls. The manager of chapter two, the league
-//! among strangers (`src/manager/`), writes a journal before it answers (`journal.rs` there), checks a
-//! report by playing its moves again (`results.rs`), replaces a lost referee (`schedule.rs`), and lets
-//! a slow agent delay only itself (`notifier.rs`).
+//! It keeps everything in memory: a league ends with it, and its agents wait. It accepts what the
+//! referee of a match reports, and waits for each agent that it calls. The manager of chapter two, the
+//! league among strangers (`src/manager/`), writes a journal before it answers (`journal.rs` there),
+//! checks a report by playing its moves again (`results.rs`), replaces a lost referee
+//! (`schedule.rs`), and lets a slow agent delay only itself (`notifier.rs`).
 
 mod net;
 mod state;
@@ -68,8 +68,7 @@ fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
     for round_id in 1..=total_rounds {
         println!("\nRound {round_id} of {total_rounds}");
         manager.league().current_round = round_id;
-        manager.announce_round(round_id);
-        manager.wait_for_results(round_id, &accepted)?;
+        manager.play_round(round_id, &accepted)?;
         manager.complete_round(round_id, total_rounds);
     }
     manager.complete_league(total_rounds);
@@ -99,18 +98,16 @@ impl Manager {
         }
     }
 
-    /// Waits until each match of the round has a result. After each, all players get the table.
-    fn wait_for_results(
-        &self,
-        round_id: u32,
-        accepted: &Receiver<ManagerRequest>,
-    ) -> Result<(), String> {
+    /// Announces a round, and waits until each of its matches has a result. After each, all players
+    /// get the table.
+    fn play_round(&self, round_id: u32, accepted: &Receiver<ManagerRequest>) -> Result<(), String> {
         let mut open = HashSet::new();
         for the_match in self.league().matches_of(round_id) {
             if the_match.result.is_none() {
                 open.insert(the_match.id.clone());
             }
         }
+        self.announce_round(round_id);
         while !open.is_empty() {
             let message = accepted
                 .recv_timeout(MAX_SILENCE)

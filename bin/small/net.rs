@@ -222,7 +222,7 @@ impl Agent {
     // ------------------------------------------------------------ Client
 
     /// Calls an agent once. Returns its reply, whose type follows from that of the request. An error
-    /// is E001 without a reply in time, E009 without a connection, or what is wrong with the reply.
+    /// is E001 without a reply in time, E009 without an HTTP answer, or what is wrong with the reply.
     pub fn call<R: Call>(&self, to: &Destination, request: &R) -> Result<R::Reply, ProtocolError> {
         // Write the request.
         let params = self.write(&to.conversation_id, to.token.clone(), request);
@@ -230,7 +230,7 @@ impl Agent {
         let method = request.spec().method;
         let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
-        // Send it and read the reply in time. (Windows would try another address of localhost first.)
+        // Send it and read the reply in time. Windows would try ::1 first for localhost.
         let text = ureq::post(to.url.replace("//localhost", "//127.0.0.1"))
             .content_type("application/json")
             .config()
@@ -302,8 +302,9 @@ impl Agent {
         }
     }
 
-    /// Takes the id and the token of the manager's response to the registration.
-    pub fn enter(
+    /// Takes the id and the token of the manager's response to the registration. The log is that of
+    /// the id from now on.
+    pub fn join_league(
         &mut self,
         response: Result<LeagueRegisterResponse, ProtocolError>,
     ) -> Result<(), String> {

@@ -49,7 +49,7 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     };
     let manager = agent.manager("conv-registration");
     let response = agent.call_with_retries(&manager, &LeagueRegisterRequest { player_meta });
-    agent.enter(response)?;
+    agent.join_league(response)?;
     let agent = Arc::new(agent);
     let player = Player {
         agent: Arc::clone(&agent),

@@ -32,7 +32,7 @@ struct Match {
     conversation_id: String,
     players: [String; 2],
     urls: [String; 2],
-    /// Made for this match, one for each player. A player sends it back with each reply.
+    /// Made for this match, one for each player, which sends it back. It is not checked here.
     tokens: [String; 2],
     standings: [Option<Record>; 2],
 }
@@ -51,12 +51,12 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
         version: "1.0.0".to_string(),
         game_types: vec![GAME.to_string()],
         contact_endpoint: agent.url.clone(),
-        max_concurrent_matches: Some(10), // the most that may be announced; there is no limit here
+        max_concurrent_matches: Some(10), // the greatest legal number; this referee has no limit
         ..AgentMeta::default()
     };
     let manager = agent.manager("conv-registration");
     let response = agent.call_with_retries(&manager, &RefereeRegisterRequest { referee_meta });
-    agent.enter(response.map(LeagueRegisterResponse::from))?;
+    agent.join_league(response.map(LeagueRegisterResponse::from))?;
     let agent = Arc::new(agent);
     let host = Arc::clone(&agent);
     let handler = move |received: &IncomingMessage<RefereeRequest>| handle(&host, received);
@@ -83,7 +83,8 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a message. All messages to a referee come from the manager.
+/// Checks a message: all messages to a referee come from the manager, and its own matches must be
+/// complete. The main thread plays them.
 fn handle(
     agent: &Arc<Agent>,
     received: &IncomingMessage<RefereeRequest>,

@@ -143,7 +143,7 @@ impl League {
 
     /// Makes the rounds by the circle method. The first player stays, all others move on by one
     /// place each round, and each meets the one opposite. With an odd number of players one place
-    /// is empty: who is opposite has no match in this round.
+    /// is empty: the player opposite has no match in this round.
     fn make_schedule(&self) -> Vec<Match> {
         // Place the players in a circle.
         let referees = self.members_of(AgentKind::Referee);
