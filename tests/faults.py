@@ -137,8 +137,7 @@ class Line(Server):
     `after[TYPE](message, reply)` returns the reply that goes back, or None for one that is lost."""
 
     def __init__(self, port, league):
-        self.league = league
-        self.before, self.at_answer, self.after = {}, {}, {}
+        self.league, self.before, self.at_answer, self.after = league, {}, {}, {}
         self.ports = {}  # the port of each member, by id
         self.registered = []  # the port of each answer to a registration that went back
         self.recorded = {}  # the time of the first acknowledgement of each match
@@ -262,10 +261,10 @@ class League:
     def __init__(self, programs, players=4, referees=1, limit=5, max_files=None):
         self.programs, self.players, self.referees, self.max_files = programs, players, referees, max_files
         self.ports = free_ports(2 * players + referees + 10)
-        self.manager_port, line_port = None, self.ports.pop()
+        line_port = self.ports.pop()
+        self.manager_port, self.manager = None, f"http://127.0.0.1:{line_port}/mcp"
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="faults-"))
         shutil.copytree(PROJECT / "config", self.folder / "config")
-        self.manager = f"http://127.0.0.1:{line_port}/mcp"
         limits = ("move", "game_join_ack", "generic_response", "game_over", "register_player", "register_referee")
         self.configure("system.json", timeouts={f"{name}_timeout_sec": limit for name in limits},
                        network={"default_league_manager_port": line_port},
@@ -419,12 +418,13 @@ def killed_manager(programs):
         def kill(message):
             match = message["match_id"]
             if not match.startswith("R1") and match not in killed:
-                league.running["manager"].kill()  # at once
-                league.line.is_open.clear()
-                killed.append(match)
-                league.kill("manager")
-                league.run("manager")
-                league.line.is_open.set()
+                league.running["manager"].kill()  # at once; two reports may be answered at the same time
+                with league.line.lock:
+                    league.line.is_open.clear()
+                    killed.append(match)
+                    league.kill("manager")
+                    league.run("manager")
+                    league.line.is_open.set()
 
         league.line.at_answer["MATCH_RESULT_REPORT"] = kill
         league.start()
