@@ -42,7 +42,9 @@ fn play(args: &Args, programs: &mut Vec<Child>) -> Result<(), Exit> {
     programs.push(manager);
     let mut lines = output.into_iter().flat_map(BufRead::lines).flatten();
     let Some(line) = lines.next() else {
-        return Err(Exit::usage("the small league has not begun"));
+        return Err(Exit::usage(
+            "so the small league has not begun; config/agents/agents_config.json names its port",
+        ));
     };
     print_line(&format!("{line}; Ctrl-C stops all"));
 
