@@ -5,7 +5,6 @@ mod support;
 
 use league::protocol::MessageSpec;
 use std::collections::BTreeMap;
-use std::net::TcpListener;
 use std::path::Path;
 use std::process::Command;
 use std::{fs, thread};
@@ -217,13 +216,7 @@ fn tool_plays_a_small_league() {
     for players in [2, 5] {
         let small = SmallLeague::new("");
         for kind in ["referee", "player"] {
-            let first = until("ports are free", || {
-                let first = free_port();
-                let mut ports = first..first + players as u16;
-                ports
-                    .all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok())
-                    .then_some(first)
-            });
+            let first = free_ports(players as u16);
             let key = format!("network.default_{kind}_port_range");
             small.test.edit("system", &key, json!([first, first + 99]));
         }
@@ -398,7 +391,7 @@ fn failed_program_ends_the_league_of_the_tool() {
     small
         .test
         .edit("league", "participants.max_players", json!(2));
-    for (kind, first) in [("referee", free_port()), ("player", free_port())] {
+    for (kind, first) in [("referee", free_port()), ("player", free_ports(3))] {
         let key = format!("network.default_{kind}_port_range");
         small.test.edit("system", &key, json!([first, first + 99]));
     }

@@ -33,6 +33,7 @@ use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
 use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -76,12 +77,22 @@ pub fn until_within<T>(seconds: u64, what: &str, mut fact: impl FnMut() -> Optio
     }
 }
 
-/// Returns a free port. The system gives ports above 32767 to outgoing connections, so none of those
-/// is taken before its program starts.
+/// Returns a free port.
 pub fn free_port() -> u16 {
-    until("a port is free", || {
-        let port = fastrand::u16(10_000..30_000);
-        TcpListener::bind(("127.0.0.1", port)).ok().map(|_| port)
+    free_ports(1)
+}
+
+/// Returns the first of so many free ports in a row. No other test of this process gets one of them.
+/// The system gives ports above 32767 to outgoing connections, so none of these is taken before its
+/// program starts.
+pub fn free_ports(count: u16) -> u16 {
+    static NEXT: LazyLock<AtomicU16> =
+        LazyLock::new(|| AtomicU16::new(fastrand::u16(10_000..28_000)));
+    until("ports are free", || {
+        let first = NEXT.fetch_add(count, Ordering::Relaxed);
+        let mut ports = first..first + count;
+        let are_free = ports.all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
+        are_free.then_some(first)
     })
 }
 
