@@ -350,6 +350,20 @@ impl From<RefereeRegisterResponse> for LeagueRegisterResponse {
     }
 }
 
+impl From<LeagueRegisterResponse> for RefereeRegisterResponse {
+    fn from(response: LeagueRegisterResponse) -> RefereeRegisterResponse {
+        RefereeRegisterResponse {
+            status: response.status,
+            referee_id: response.player_id,
+            reason: response.reason,
+            auth_token: response.auth_token,
+            league_id: response.league_id,
+            error_code: response.error_code,
+            proves_itself: response.proves_itself,
+        }
+    }
+}
+
 /// The reply to a notification. It is no message: it has no type and no envelope.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StatusOk {

@@ -282,7 +282,7 @@ impl Manager {
             println!("{missing}");
         }
         match kind {
-            AgentKind::Referee => referee_response(response).into(),
+            AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
             _ => response.into(),
         }
     }
@@ -341,18 +341,5 @@ impl Manager {
         let player_id = params["player_id"].as_str().unwrap_or(&sender.id);
         let answer = self.league().answer(query_type, player_id);
         LeagueQueryResponse::new(query_type.to_string(), answer).into()
-    }
-}
-
-/// Returns the same response to a referee: it has another name for the id.
-fn referee_response(response: LeagueRegisterResponse) -> RefereeRegisterResponse {
-    RefereeRegisterResponse {
-        status: response.status,
-        referee_id: response.player_id,
-        reason: response.reason,
-        auth_token: response.auth_token,
-        league_id: response.league_id,
-        error_code: response.error_code,
-        ..Default::default()
     }
 }

@@ -488,39 +488,25 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
     }
 }
 
-/// Makes the reply to a registration. Those to a referee and to a player differ in one name.
+/// Makes the reply to a registration.
 pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,
             player_id: Some(member.id),
-            reason: None,
             auth_token: Some(member.token),
             league_id: Some(league_id.into()),
-            error_code: None,
             proves_itself: Some(true), // each of our requests carries the agent's token
+            ..Default::default()
         },
         Err(rejection) => LeagueRegisterResponse {
-            status: RegistrationStatus::Rejected,
-            player_id: None,
             error_code: rejection.code(),
             reason: Some(rejection.reason),
-            auth_token: None,
-            league_id: None,
-            proves_itself: None,
+            ..Default::default()
         },
     };
-    if kind != AgentKind::Referee {
-        return response.into();
+    match kind {
+        AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
+        _ => response.into(),
     }
-    let response = RefereeRegisterResponse {
-        status: response.status,
-        referee_id: response.player_id,
-        reason: response.reason,
-        auth_token: response.auth_token,
-        league_id: response.league_id,
-        error_code: response.error_code,
-        proves_itself: response.proves_itself,
-    };
-    response.into()
 }
