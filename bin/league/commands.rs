@@ -6,7 +6,6 @@ pub mod class;
 pub mod groups;
 pub mod local;
 pub mod new;
-pub mod new_small;
 pub mod play;
 pub mod season;
 pub mod small;
@@ -50,7 +49,7 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
     match command.as_str() {
         "local" => local::run(args),
         "small" => small::run(args),
-        "new" if args.has("--small") => new_small::run(&operands[0]),
+        "new" if args.has("--small") => new::copy_small_league(&operands[0]),
         "new" => new::run(&operands[0]),
         "class" => class::run(args),
         "serve" => class::run_serve(args),

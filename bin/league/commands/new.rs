@@ -1,10 +1,12 @@
-//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python.
+//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python; or a
+//! copy of the small league, which the labs of the guide change.
 
 use crate::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};
 use league::program::storage::{Access, replace};
 use league::program::terminal::print_line;
 use league::system::PYTHON;
+use league::values;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -54,7 +56,7 @@ pub fn run(name: &str) -> Result<(), Exit> {
         (
             include_str!("../../player.rs"),
             name.into(),
-            format!("\n[[bin]]\nname = \"{name}\"\npath = \"{file}\"\n"),
+            program_entry(name, &file),
         )
     };
     replace(path, Access::AllUsers, template)?;
@@ -68,4 +70,33 @@ pub fn run(name: &str) -> Result<(), Exit> {
          a coin\n     (without make: cargo build, then cargo run -q --bin league -- local --fresh --mine {command} --cycles 20)"
     ));
     Ok(())
+}
+
+/// Copies the small league to `bin/NAME`, and adds its programs to the manifest.
+pub fn copy_small_league(name: &str) -> Result<(), Exit> {
+    values::check_identifier(name).map_err(|legal| Exit::usage(format!("a name has {legal}")))?;
+    let folder = format!("bin/{name}");
+    let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
+    fs::create_dir(&folder).map_err(|error| Exit::failure(format!("{folder}: {error}")))?;
+
+    for file in [
+        "manager.rs",
+        "referee.rs",
+        "player.rs",
+        "state.rs",
+        "net.rs",
+    ] {
+        fs::copy(format!("bin/small/{file}"), format!("{folder}/{file}"))?;
+    }
+    for kind in ["manager", "referee", "player"] {
+        let entry = program_entry(&format!("{name}_{kind}"), &format!("{folder}/{kind}.rs"));
+        manifest.write_all(entry.as_bytes())?;
+    }
+    print_line(&format!("{folder} is yours; make faults OF={folder}"));
+    Ok(())
+}
+
+/// Returns the entry of a program in the manifest.
+fn program_entry(name: &str, path: &str) -> String {
+    format!("\n[[bin]]\nname = \"{name}\"\npath = \"{path}\"\n")
 }
