@@ -3,12 +3,13 @@
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two
-/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries.
+/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the values.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<String, T>")]
-pub struct ByPlayer<T>(Box<[(String, T)]>);
+pub struct ByPlayer<T>(Arc<[(String, T)]>);
 
 impl<T> ByPlayer<T> {
     /// Returns the value of a player.
