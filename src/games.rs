@@ -77,7 +77,7 @@ pub enum MoveMessages {
 
 impl MoveMessages {
     /// Returns the `message_type` of the question and of the answer.
-    pub fn names(self) -> (&'static str, &'static str) {
+    pub fn message_types(self) -> (&'static str, &'static str) {
         match self {
             MoveMessages::Parity => (ChooseParityCall::NAME, ChooseParityResponse::NAME),
             MoveMessages::Move => (ChooseMoveCall::NAME, ChooseMoveResponse::NAME),

@@ -5,7 +5,7 @@
 //! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
 //! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
 //! Pages and the processes of a local league are outside: they read the league (`Store::read`,
-//! `Store::wait`), and the manager calls them ([`Hooks`]).
+//! `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
 pub mod agent_status;
 pub mod control;
@@ -58,7 +58,7 @@ const END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The surroundings of a manager: they may show, store and start a league, and change nothing of
 /// how the league is played.
-pub trait Hooks: Send + Sync {
+pub trait ManagerHooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         manager.print_operator_file();
@@ -94,9 +94,9 @@ pub trait Hooks: Send + Sync {
 }
 
 /// The hooks of a manager with nothing around it.
-pub struct NoHooks;
+pub struct NoManagerHooks;
 
-impl Hooks for NoHooks {}
+impl ManagerHooks for NoManagerHooks {}
 
 /// A league manager.
 pub struct Manager {
@@ -125,11 +125,11 @@ pub struct Manager {
     stored: Once,
     /// True if the operator has ordered a new lobby after this league, which is over.
     pub new_lobby_ordered: AtomicBool,
-    hooks: Arc<dyn Hooks>,
+    hooks: Arc<dyn ManagerHooks>,
 }
 
 /// Runs the program: a league from where its journal ends to its end.
-pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
+pub fn run(args: Args, hooks: Arc<dyn ManagerHooks>) -> Result<(), Exit> {
     let program = Program::new(args, AgentKind::Manager)?;
     let manager = Arc::new(Manager::new(program, hooks)?);
     let end = manager.run_league();
@@ -139,7 +139,7 @@ pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
 
 impl Manager {
     /// Opens the league. The command line overrules the files.
-    fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
+    fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
         let max_per_address = program.args.number("--members-per-address", 1..=200)?;
@@ -202,11 +202,11 @@ impl Manager {
         rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
 
         self.finish()?;
-        let mut version = self.store.version();
+        let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
             rounds.run_until(|_| true); // one step
-            self.store.wait_for_change(version, END_INTERVAL);
-            version = self.store.version();
+            self.store.wait_for_change(changes, END_INTERVAL);
+            changes = self.store.change_count();
         }
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
@@ -260,7 +260,7 @@ impl Manager {
         {
             return None;
         }
-        league.start(self.seed, league.pairings())
+        league.start_event(self.seed, league.pairings())
     }
 
     /// Closes the league after its last match. A closed league is not resumed, so all files are written

@@ -104,11 +104,11 @@ pub struct Options {
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
     /// What surrounds it.
-    pub hooks: Arc<dyn Hooks>,
+    pub hooks: Arc<dyn PlayerHooks>,
 }
 
 /// The surroundings of a player.
-pub trait Hooks: Send + Sync {
+pub trait PlayerHooks: Send + Sync {
     /// Returns the tools that are offered in addition to `get_player_state`.
     fn toolbox<'a>(&'a self, _session: &'a Session) -> Toolbox<'a> {
         Toolbox {
@@ -130,9 +130,9 @@ pub trait Hooks: Send + Sync {
 }
 
 /// The hooks of a player with nothing around it.
-struct NoHooks;
+struct NoPlayerHooks;
 
-impl Hooks for NoHooks {}
+impl PlayerHooks for NoPlayerHooks {}
 
 impl Options {
     /// Returns the options of a player that chooses with a function.
@@ -145,7 +145,7 @@ impl Options {
             strategy: strategy.into(),
             game_types,
             choose: Box::new(choose),
-            hooks: Arc::new(NoHooks),
+            hooks: Arc::new(NoPlayerHooks),
         }
     }
 }
@@ -260,7 +260,7 @@ impl Agent for Player {
 
     fn is_known(&self, envelope: &Envelope) -> bool {
         let token = envelope.auth_token.as_deref();
-        self.session.is_own_token(token) || lock(&self.invitations).is_known(token)
+        self.session.is_own_token(token) || lock(&self.invitations).is_known_token(token)
     }
 
     fn health(&self) -> Value {
@@ -366,7 +366,7 @@ impl Player {
         // Call `choose`, or take the move that it has chosen before.
         let choice = joined
             .moves
-            .get(turn.move_number, || (self.options.choose)(&turn))?;
+            .get_or_choose(turn.move_number, || (self.options.choose)(&turn))?;
 
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,

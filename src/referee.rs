@@ -102,7 +102,9 @@ impl Referee {
             assignment: &assignment,
             started: Instant::now(),
         };
-        let played = catch_unwind(AssertUnwindSafe(|| match_play::play(&assignment, &io)));
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            match_play::play_match(&assignment, &io)
+        }));
 
         if let Ok(Ok(result)) = played {
             let reason = sanitize(&result.reason.unwrap_or_default());

@@ -1,7 +1,7 @@
 //! A league that a command has prepared, and the part of the tool that runs within its manager: the
 //! pages, the children of a local league, and the files that are kept at the end.
 //!
-//! The manager calls it by the trait `Hooks` at the few moments of its life that concern it. The
+//! The manager calls it by the trait `ManagerHooks` at the few moments of its life that concern it. The
 //! league itself is played by `src/manager.rs`, which knows nothing of this.
 
 pub mod operator;
@@ -17,7 +17,7 @@ use crate::page::view::LeagueView;
 use crate::page::{WebPages, render};
 use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
 use league::manager::league::League;
-use league::manager::{self, Hooks, Manager};
+use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
@@ -99,7 +99,7 @@ impl Setup {
 /// is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
-    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
+    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn ManagerHooks>);
     if end.is_err() && hooks.setup.kind.is_practice() {
         lock(&hooks.children).kill(); // they write into the folders
         restore_last_practice(&args)?;
@@ -212,7 +212,7 @@ impl ToolHooks {
     }
 }
 
-impl Hooks for ToolHooks {
+impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
@@ -238,8 +238,8 @@ impl Hooks for ToolHooks {
 
         // The league does not begin without its own agents.
         while !lock(&self.children).have_registered(manager)? {
-            let version = manager.store.version();
-            manager.store.wait_for_change(version, CHECK_INTERVAL);
+            let changes = manager.store.change_count();
+            manager.store.wait_for_change(changes, CHECK_INTERVAL);
         }
 
         if self.setup.kind.is_practice() {
@@ -248,7 +248,7 @@ impl Hooks for ToolHooks {
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
                 let pairings = comparison::pairings(&league.ids(AgentKind::Player));
-                league.start(manager.seed, pairings)
+                league.start_event(manager.seed, pairings)
             })?;
         }
         Ok(())

@@ -75,7 +75,7 @@ impl AgentStatus {
             _ => {}
         }
 
-        if is_assignment && let Some(reason) = refusal(result) {
+        if is_assignment && let Some(reason) = refusal_reason(result) {
             self.referee = RefereeState::Refusing;
             self.problem = format!("{reason}, so it refuses its matches");
         }
@@ -84,7 +84,7 @@ impl AgentStatus {
 
 /// Returns the reason for which a referee refuses its matches, if its answer to an announcement is
 /// an error.
-fn refusal(result: &Result<Value, CallError>) -> Option<String> {
+fn refusal_reason(result: &Result<Value, CallError>) -> Option<String> {
     let answer = match result {
         Ok(answer) => answer,
         Err(error @ (CallError::JsonRpc(..) | CallError::HttpStatus(..))) => {

@@ -30,7 +30,7 @@ pub struct StandingsData {
 
 impl League {
     /// Answers a query. Fails only if it has no type to answer with.
-    pub fn answer(
+    pub fn answer_query(
         &self,
         query: &LeagueQuery,
         sender: &Member,
@@ -211,7 +211,7 @@ impl League {
         let paused = is_paused.then(|| PAUSED_REASON.into());
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
-            status: self.progress(),
+            status: self.phase(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,

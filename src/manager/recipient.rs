@@ -15,7 +15,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 
 /// Interval between pings. Agents that do not answer, and referees while a round is open, are
-/// pinged at the base delay of the retry policy instead.
+/// pinged at the first delay of the retry policy instead.
 pub const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two resets of one agent, however often it registers.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
@@ -49,13 +49,13 @@ pub struct Recipient {
 /// The next work of a delivery thread.
 pub enum Task {
     /// Call the agent now.
-    Call(Call),
+    Deliver(Delivery),
     /// Wait, until the thread is woken or the time has passed.
     Wait(Duration),
 }
 
 /// A call to an agent.
-pub enum Call {
+pub enum Delivery {
     /// Asks whether it answers.
     Ping,
     /// Tells it what it lacks.
@@ -89,7 +89,11 @@ impl Recipient {
 
     /// Returns true if the agent has received all that is published.
     pub fn has_received(&self, published: Published) -> bool {
-        !self.needs_reset && self.progress.next(published.to(self.kind)).is_none()
+        !self.needs_reset
+            && self
+                .progress
+                .next_notification(published.to(self.kind))
+                .is_none()
     }
 
     /// Returns true if it has received all, or does not answer.
@@ -128,10 +132,10 @@ impl Recipient {
 
         let call_at = self.call_at.unwrap_or(now);
         let wait = call_at.saturating_duration_since(now);
-        let Some((notification, progress)) = self.progress.next(newest) else {
+        let Some((notification, progress)) = self.progress.next_notification(newest) else {
             return match wait.is_zero() {
                 _ if newest.is_over => Task::Wait(PING_INTERVAL), // the agents have ended
-                true => Task::Call(Call::Ping),
+                true => Task::Deliver(Delivery::Ping),
                 false => Task::Wait(wait),
             };
         };
@@ -143,7 +147,7 @@ impl Recipient {
             (Notification::Announcement(_), Some(own)) => own,
             _ => &texts[&notification],
         };
-        Task::Call(Call::Notify {
+        Task::Deliver(Delivery::Notify {
             notification,
             text: Arc::clone(text),
             progress,
@@ -153,7 +157,7 @@ impl Recipient {
     /// Records the result of a call. Returns true if it changes the status.
     pub fn record_call(
         &mut self,
-        call: &Call,
+        delivery: &Delivery,
         result: &Result<Value, CallError>,
         elapsed: Duration,
         published: Published,
@@ -169,8 +173,8 @@ impl Recipient {
         // about to start.
         let before = self.status.clone();
         let is_referee = self.kind == AgentKind::Referee;
-        if !self.has_attempts_left() || !is_referee && matches!(call, Call::Ping) {
-            let is_assignment = self.record_receipt(call, error) && is_referee;
+        if !self.has_attempts_left() || !is_referee && matches!(delivery, Delivery::Ping) {
+            let is_assignment = self.record_receipt(delivery, error) && is_referee;
             self.status.record_call(result, is_assignment, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
@@ -187,12 +191,12 @@ impl Recipient {
 
     /// Moves the progress on if the agent has received the notification. Returns true if it was an
     /// announcement.
-    fn record_receipt(&mut self, call: &Call, error: Option<&CallError>) -> bool {
-        let Call::Notify {
+    fn record_receipt(&mut self, delivery: &Delivery, error: Option<&CallError>) -> bool {
+        let Delivery::Notify {
             notification,
             progress,
             ..
-        } = call
+        } = delivery
         else {
             return false;
         };
@@ -210,12 +214,11 @@ impl Recipient {
     /// Returns the time until the next call, if the agent lacks nothing or the last call failed.
     fn interval(&self, published: Published) -> Duration {
         let is_playing = self.kind == AgentKind::Referee && published.players.announcement > 0;
-        if let Some(delay) = self.attempts.delay()
-            && self.attempts.failed > 0
-        {
-            delay
-        } else if self.attempts.failed > 0 || self.status.last_error.is_some() || is_playing {
-            self.policy.base_delay_sec.0
+        let first_delay = self.attempts.first_delay();
+        if self.attempts.failed > 0 {
+            self.attempts.delay().unwrap_or(first_delay)
+        } else if self.status.last_error.is_some() || is_playing {
+            first_delay
         } else {
             PING_INTERVAL
         }

@@ -85,11 +85,11 @@ impl Rejection {
 
 impl League {
     /// Accepts or rejects a registration. There is no event if the member stays as it was.
-    pub fn register(
+    pub fn decide_registration(
         &self,
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
-        let decision = self.decide_registration(application);
+        let decision = self.accepted_member(application);
         let Ok(member) = &decision else {
             return (None, decision);
         };
@@ -101,7 +101,7 @@ impl League {
         }
     }
 
-    fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
+    fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
         let authenticated = self.authenticated_member(application);
         let at_endpoint = self.members.values().find(|m| is_at(m, application));
@@ -489,7 +489,11 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
 }
 
 /// Makes the reply to a registration.
-pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
+pub fn registration_reply(
+    kind: AgentKind,
+    decision: Result<Member, Rejection>,
+    league_id: &str,
+) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,

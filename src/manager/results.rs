@@ -113,8 +113,8 @@ fn check_result(
         ));
     }
 
-    let replayed =
-        replay(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
+    let replayed = result_of_moves(result, players, game)
+        .map_err(|problem| mismatch("result.details", problem))?;
     let expected = games::match_result(&replayed, &rules.scoring);
     if result.winner == expected.winner
         && result_status(result) == replayed.status
@@ -122,7 +122,7 @@ fn check_result(
     {
         return Ok(());
     }
-    let (received, legal) = (describe(result), describe(&expected));
+    let (received, legal) = (describe_result(result), describe_result(&expected));
     let reason = replayed.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
     Err(mismatch("result", problem))
@@ -131,7 +131,11 @@ fn check_result(
 /// Returns the result that follows from the reported moves and number, or the reason why they are
 /// not possible. A technical loss does not follow from moves: only its players and its points can
 /// be checked.
-fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
+fn result_of_moves(
+    result: &MatchResult,
+    players: &[String; 2],
+    game: &Game,
+) -> Result<GameResult, String> {
     let details = &result.details;
     let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;
     if result_status(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
@@ -144,7 +148,7 @@ fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<Ga
     })
 }
 
-fn describe(result: &MatchResult) -> String {
+fn describe_result(result: &MatchResult) -> String {
     let (status, score) = (result_status(result), &result.score);
     let winner = result.winner.as_deref().unwrap_or("nobody");
     truncate(&format!("{status}, winner {winner}, score {score:?}"), 120)

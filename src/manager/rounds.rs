@@ -76,7 +76,7 @@ impl<'a> RoundLoop<'a> {
     pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) {
         let store = &self.manager.store;
         loop {
-            let version = store.version();
+            let changes = store.change_count();
             self.step();
             if store.read(&is_done) {
                 return;
@@ -86,7 +86,7 @@ impl<'a> RoundLoop<'a> {
                 Some(_) => STEP_INTERVAL,
                 None => IDLE_STEP_INTERVAL,
             };
-            store.wait_for_change(version, interval);
+            store.wait_for_change(changes, interval);
         }
     }
 
@@ -134,7 +134,7 @@ impl<'a> RoundLoop<'a> {
         let (is_new, warnings) = store.commit(|league| {
             let event = self.next_event(league, referees);
             let warnings = match event {
-                Some(Event::Assigned { .. }) => Some(self.warnings(league, referees)),
+                Some(Event::Assigned { .. }) => Some(self.lost_referee_warnings(league, referees)),
                 _ => None,
             };
             let is_new = event.is_some();
@@ -185,7 +185,7 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
         let mut warnings = Vec::new();
         for id in league.ids(AgentKind::Referee) {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();

@@ -25,8 +25,9 @@ impl League {
         ))
     }
 
-    /// Starts the league with these rounds, unless something is lacking or it has started already.
-    pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
+    /// Returns the start of the league with these rounds, unless something is lacking or it has
+    /// started already.
+    pub fn start_event(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
         let may_start = !self.started && self.missing_to_start().is_none();
         may_start.then_some(Event::Started { seed, rounds })
     }

@@ -77,7 +77,7 @@ pub fn answer<A: Agent>(
     let checked = if is_stateless {
         check_stateless(request)
     } else {
-        check_version(request)
+        check_mcp_version(request)
     };
     checked.map_err(|error| with_status(error, "400 Bad Request"))?;
 
@@ -124,7 +124,7 @@ fn with_status(error: JsonRpcError, status: &'static str) -> HandlerError {
 }
 
 /// Checks that the version of a request, if it has one, is known.
-fn check_version(request: &McpRequest) -> Result<(), JsonRpcError> {
+fn check_mcp_version(request: &McpRequest) -> Result<(), JsonRpcError> {
     let version = request.params["_meta"][VERSION_KEY].as_str();
     match version.or(request.http.header("Mcp-Protocol-Version")) {
         Some(unknown) if !VERSIONS.contains(&unknown) => {

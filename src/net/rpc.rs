@@ -127,7 +127,7 @@ impl<A: Agent> RpcServer<A> {
         match parse_body(&http.body) {
             Err(response) => response,
             Ok(Incoming::Bare(message)) => {
-                match self.call("", message, self.peer(http), Vec::new()) {
+                match self.run_method("", message, self.peer(http), Vec::new()) {
                     Ok(result) => Response::new(OK, result.to_string()),
                     Err(error) => error_response(Value::Null, error),
                 }
@@ -168,7 +168,7 @@ impl<A: Agent> RpcServer<A> {
             let call_tool = |name: &str, arguments| self.call_as_tool(name, arguments, peer);
             return mcp::answer(&request, &*self.agent, &self.client.sender(), call_tool);
         }
-        self.call(method, params, peer, Vec::new())
+        self.run_method(method, params, peer, Vec::new())
     }
 
     /// Runs a tool. A tool that is a message needs no envelope.
@@ -186,13 +186,13 @@ impl<A: Agent> RpcServer<A> {
                 _ => self.default_value(message_type, packet, field),
             });
         }
-        self.call(name, arguments, peer, defaults)
+        self.run_method(name, arguments, peer, defaults)
     }
 
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
     /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
     /// in.
-    fn call(
+    fn run_method(
         &self,
         method: &str,
         mut params: Value,

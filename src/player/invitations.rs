@@ -37,7 +37,7 @@ pub struct Moves(Mutex<HashMap<u32, String>>);
 impl Moves {
     /// Returns the move of that number. It is chosen only once: the same call again waits for the
     /// same move. If `choose` panics, it is called again the next time.
-    pub fn get(
+    pub fn get_or_choose(
         &self,
         number: u32,
         choose: impl FnOnce() -> String,
@@ -96,7 +96,7 @@ impl Invitations {
     }
 
     /// Returns true if a token is that of one of our matches, or if tokens are not checked.
-    pub fn is_known(&self, token: Option<&str>) -> bool {
+    pub fn is_known_token(&self, token: Option<&str>) -> bool {
         let received = token.unwrap_or_default();
         let announced = self.announced.values().flatten();
         let joined = self.joined.values().flat_map(|joined| &joined.token);
@@ -117,7 +117,7 @@ impl Invitations {
 
         // The invitation must carry the announced token.
         if let Some(Some(announced)) = self.announced.get(&match_id)
-            && !self.is_valid(envelope, Some(announced))
+            && !self.has_token(envelope, Some(announced))
         {
             let problem = "not the match token that the league manager announced";
             return Err(ProtocolError::field(
@@ -169,7 +169,7 @@ impl Invitations {
             ));
         };
 
-        if !self.is_valid(envelope, joined.token.as_ref()) {
+        if !self.has_token(envelope, joined.token.as_ref()) {
             let problem = "not the token of the newest invitation";
             return Err(ProtocolError::field(
                 ErrorCode::TokenInvalid,
@@ -190,7 +190,7 @@ impl Invitations {
     }
 
     /// Returns true if a message carries this token.
-    fn is_valid(&self, envelope: &Envelope, token: Option<&String>) -> bool {
+    fn has_token(&self, envelope: &Envelope, token: Option<&String>) -> bool {
         let received = envelope.auth_token.as_deref().unwrap_or_default();
         let expected = token.map_or("", String::as_str);
         !self.checks_tokens || constant_time_eq(received, expected)

@@ -69,7 +69,7 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     if !packet.is_object() {
         return Err(FieldError::new(packet, "an object").into());
     }
-    check_version(packet)?;
+    check_protocol_version(packet)?;
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
         return Err(unknown_type(packet));
@@ -91,7 +91,7 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
 }
 
 /// Checks the version. Another version of the protocol may have other fields.
-fn check_version(packet: &Value) -> Result<(), ProtocolError> {
+fn check_protocol_version(packet: &Value) -> Result<(), ProtocolError> {
     match packet["protocol"].as_str() {
         Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected_value(
             ErrorCode::VersionMismatch,

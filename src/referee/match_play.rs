@@ -1,6 +1,6 @@
 //! One match is played here, from the invitations to the result.
 //!
-//! `play` invites both players, collects their moves until the game is over or a player has failed,
+//! `play_match` invites both players, collects their moves until the game is over or a player has failed,
 //! draws a number if the game needs one, and saves the result before it tells the players.
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
@@ -59,7 +59,7 @@ pub trait MatchIo: Sync {
 type Answer<T> = Result<T, String>;
 
 /// Plays one match and returns its result.
-pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
+pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
     let mut moves = Vec::new();
     let mut failures = [None, None]; // by seat

@@ -11,7 +11,7 @@ use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
 use league::protocol::*;
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Aborted, MatchIo, play};
+use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -137,7 +137,7 @@ impl Script {
             "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp",
             "player_A_endpoint": "", "player_B_endpoint": ""});
         let entry = decode::<MatchEntry>(&entry).unwrap();
-        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self).ok();
+        let outcome = play_match(&Assignment::new("league", 1, entry).unwrap(), self).ok();
         self.check(outcome.as_ref());
         outcome
     }

@@ -160,7 +160,7 @@ pub fn register(
         secret: &from.secret,
         now: from.now,
     };
-    league.register(&application)
+    league.decide_registration(&application)
 }
 
 /// Applies what was decided, if anything.
@@ -208,7 +208,7 @@ pub fn started(players: u32, capacities: &[u32]) -> League {
 
 /// Starts a league with a seed.
 pub fn start(mut league: League) -> League {
-    let event = league.start(Some(7), league.pairings());
+    let event = league.start_event(Some(7), league.pairings());
     happen(&mut league, event);
     league
 }
@@ -346,7 +346,7 @@ pub fn league_with(rules: Config, script: &str) -> League {
     let rounds: Vec<Vec<(&str, &str)>> = rounds.collect();
     let pairs = |round: &Vec<(&str, &str)>| round.iter().map(|(a, b)| [id(a), id(b)]).collect();
     let mut league = lobby_with(rules, &names, &[10]);
-    let event = league.start(Some(7), rounds.iter().map(pairs).collect());
+    let event = league.start_event(Some(7), rounds.iter().map(pairs).collect());
     happen(&mut league, event);
     let signs = script.chars().filter(|item| is_sign(*item));
     let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();

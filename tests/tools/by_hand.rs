@@ -4,7 +4,7 @@ use super::support::*;
 use crate::agents::by_hand::{ByHand, MakeChoice, TurnState};
 use crate::agents::strategies::{PastMatch, Turn};
 use league::json::decode;
-use league::player::Hooks;
+use league::player::PlayerHooks;
 use std::{
     collections::BTreeSet,
     process::Command,

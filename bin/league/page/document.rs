@@ -74,7 +74,7 @@ pub struct Document {
 
 /// A document, and the version of the store from which it was made.
 struct Made {
-    store_version: u64,
+    store_changes: u64,
     time: Instant,
     view: Arc<LeagueView>,
 }
@@ -94,11 +94,11 @@ impl Document {
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
         let store = &manager.store;
         let mut newest = lock(&self.newest);
-        let store_version = store.version();
+        let store_changes = store.change_count();
         if let Some(made) = &*newest {
             let is_old = made.time.elapsed() >= MIN_INTERVAL;
-            let is_due = is_old || made.view.status != store.read(League::progress);
-            if made.store_version == store_version || !is_due {
+            let is_due = is_old || made.view.status != store.read(League::phase);
+            if made.store_changes == store_changes || !is_due {
                 return Arc::clone(&made.view);
             }
         }
@@ -117,7 +117,7 @@ impl Document {
         }
 
         let made = newest.insert(Made {
-            store_version,
+            store_changes,
             time: Instant::now(),
             view: Arc::new(view),
         });

@@ -18,7 +18,7 @@ use league::protocol::{
     AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Aborted, MatchIo, play};
+use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
@@ -92,7 +92,7 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
         assignment: &assignment,
         started: Instant::now(),
     };
-    match play(&assignment, &io) {
+    match play_match(&assignment, &io) {
         Ok(result) if result.status == ResultStatus::TechnicalLoss => {
             let reason = result.reason.unwrap_or_default();
             let reason = reason.split(" - ").next().unwrap_or_default();
