@@ -143,6 +143,7 @@ impl Game {
         let Some(seed) = seed else {
             return Some(fastrand::u32(range));
         };
+
         let seed = derive_seed(seed, &["draw", match_id]);
         Some(fastrand::Rng::with_seed(seed).u32(range))
     }
@@ -154,6 +155,7 @@ impl Game {
             Some(_) => ResultStatus::Win,
             None => ResultStatus::Draw,
         };
+
         GameResult {
             status,
             winner_player_id: win.seat.map(|seat| players[seat].clone()),

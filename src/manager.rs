@@ -260,6 +260,7 @@ impl Manager {
         {
             return None;
         }
+
         league.start_event(self.seed, league.pairings())
     }
 
@@ -304,6 +305,7 @@ fn awaited_agents(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
             let source = "as in the league file (participants)";
             Exit::usage(format!("{}, {source}", exit.message))
         })?;
+
     let referees = program.args.number("--referees", 1..=100)?.unwrap_or(1);
     Ok(players.map(|players| (players, referees)))
 }

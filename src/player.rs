@@ -103,7 +103,7 @@ pub struct Options {
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
-    /// What surrounds it.
+    /// Its surroundings.
     pub hooks: Arc<dyn PlayerHooks>,
 }
 
@@ -339,6 +339,7 @@ impl Player {
         if !game_types.any(|game_type| *game_type == call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
+
         let joined = lock(&self.invitations).find(&request.envelope, &call.match_id)?;
         check_player_id(credentials, &call.player_id)?;
 

@@ -287,6 +287,7 @@ fn take_port(
         if !args.has("--restarted") || started.elapsed() >= RESTART_TIMEOUT {
             return Err(Exit::usage(problem));
         }
+
         thread::sleep(PORT_INTERVAL);
     }
 }

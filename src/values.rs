@@ -67,8 +67,10 @@ pub fn redact_tokens(text: &str) -> Cow<'_, str> {
     if !text.contains("tok-") {
         return text.into();
     }
+
     let mut parts = text.split("tok-");
     let mut redacted = parts.next().unwrap_or_default().to_string();
+
     for part in parts {
         let (id, rest) = part.split_once('-').unwrap_or((part, ""));
         let secret_length = rest.find(is_separator).unwrap_or(rest.len());
@@ -105,6 +107,7 @@ pub fn peer_text(peer: IpAddr) -> String {
     if peer.is_unspecified() {
         return "a foreign Host name (a tunnel or a proxy)".into();
     }
+
     peer.to_string()
 }
 

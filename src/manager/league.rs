@@ -242,6 +242,7 @@ impl League {
         let Some(the_match) = self.find_mut(&recorded.match_id) else {
             return;
         };
+
         the_match.recorded = Some(recorded.clone());
         for assignment in &mut the_match.assignments {
             assignment.tokens = Default::default(); // only an open match needs them

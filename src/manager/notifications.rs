@@ -72,6 +72,7 @@ impl Progress {
         } else {
             return None;
         };
+
         Some((notification, next))
     }
 
@@ -124,6 +125,7 @@ impl League {
         let is_announced =
             (self.open_round()).is_some_and(|round| self.assigned_matches(round).next().is_some());
         let mut members = self.members.values();
+
         Progress {
             results: self.played.len(),
             rounds: self.rounds_completed,

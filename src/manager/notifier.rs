@@ -61,6 +61,7 @@ impl Notifier {
                 recipients: members.map(recipient).collect(),
             }
         });
+
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
@@ -120,6 +121,7 @@ impl Notifier {
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };
+
             if let Some(message) = league.message_of(notification) {
                 texts.insert(notification, self.write(&message, recipients));
             }
@@ -140,6 +142,7 @@ impl Notifier {
         if member.kind != AgentKind::Referee || newest.referees.announcement == 0 {
             return None;
         }
+
         let message = league.announcement(league.open_round()?, Some(&member.id));
         Some(self.write(&message.into(), 1))
     }
@@ -172,6 +175,7 @@ impl Notifier {
             texts,
             recipients,
         } = &mut *state;
+
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
             None => Task::Wait(PING_INTERVAL),
@@ -189,6 +193,7 @@ impl Notifier {
         let Some(recipient) = state.recipients.get_mut(id) else {
             return;
         };
+
         let kind = recipient.kind;
         let is_changed = recipient.record_call(delivery, &result, elapsed, published);
 
@@ -216,6 +221,7 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
+
         let peer = Peer {
             kind: member.kind,
             id: member.id,
@@ -228,6 +234,7 @@ impl Notifier {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Some(token) = match_token {
             own_fields["match_token"] = json!(token);

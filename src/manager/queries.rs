@@ -139,6 +139,7 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
+
         Ok(JsonObject::from_iter([("rounds".into(), rounds.into())]))
     }
 
@@ -147,6 +148,7 @@ impl League {
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
+
         json!({"next_match": {
             "match_id": next.id,
             "round_id": next.round,
@@ -209,6 +211,7 @@ impl League {
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED_REASON.into());
+
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
             status: self.phase(),
@@ -243,6 +246,7 @@ fn scheduled_match(the_match: &Match) -> Value {
         .recorded
         .as_ref()
         .map(|recorded| &recorded.result.winner);
+
     json!({
         "match_id": the_match.id,
         "player_A_id": the_match.players[0],

@@ -200,6 +200,7 @@ impl Recipient {
         else {
             return false;
         };
+
         if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
             self.progress = *progress;
         }

@@ -162,6 +162,7 @@ impl League {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
         }
+
         Ok(())
     }
 
@@ -197,6 +198,7 @@ impl League {
                 reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
             });
         }
+
         Ok(())
     }
 
@@ -238,6 +240,7 @@ impl League {
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
             return member.clone();
         }
+
         Member {
             meta,
             token: member.token.clone(),
@@ -400,6 +403,7 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
             reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
         });
     }
+
     Ok(())
 }
 
@@ -509,6 +513,7 @@ pub fn registration_reply(
             ..Default::default()
         },
     };
+
     match kind {
         AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
         _ => response.into(),

@@ -122,6 +122,7 @@ fn check_result(
     {
         return Ok(());
     }
+
     let (received, legal) = (describe_result(result), describe_result(&expected));
     let reason = replayed.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
@@ -141,6 +142,7 @@ fn result_of_moves(
     if result_status(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
         return game.replay(players, &moves, details.drawn_number);
     }
+
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
         reason: Some("a player failed".into()),
@@ -150,6 +152,6 @@ fn result_of_moves(
 
 fn describe_result(result: &MatchResult) -> String {
     let (status, score) = (result_status(result), &result.score);
-    let winner = result.winner.as_deref().unwrap_or("nobody");
+    let winner = result.winner.as_deref().unwrap_or("none");
     truncate(&format!("{status}, winner {winner}, score {score:?}"), 120)
 }

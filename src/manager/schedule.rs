@@ -20,6 +20,7 @@ impl League {
         if self.started || players >= needed && referees > 0 {
             return None;
         }
+
         Some(format!(
             "{players} of at least {needed} players and {referees} of at least 1 referee have registered"
         ))

@@ -151,6 +151,7 @@ impl Screen {
         if !league.is_over() {
             return None; // The table of a running league is not made each time.
         }
+
         self.has_ended = true;
 
         let table = league.table();

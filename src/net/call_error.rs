@@ -161,6 +161,7 @@ impl CallError {
                 format!("answered {answer}{to}{attempts}{instead}{detail}")
             }
         };
+
         truncate(&text, 3 * MAX_QUOTED_CHARS)
     }
 
@@ -188,5 +189,6 @@ fn with_prefix(prefix: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
+
     format!("{prefix}{text}")
 }

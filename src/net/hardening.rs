@@ -105,6 +105,7 @@ pub fn reject_large_body(request: Request) -> Option<Request> {
         mem::forget(request);
         return None;
     }
+
     Some(request)
 }
 
@@ -154,6 +155,7 @@ fn wait_for_reason() -> String {
         if let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
             return reason;
         }
+
         thread::sleep(CHECK_INTERVAL);
     }
 }

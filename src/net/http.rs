@@ -130,9 +130,11 @@ pub fn serve(
         waiting: AtomicUsize::new(0),
         active: Shared::default(),
     });
+
     if !server.start_worker() {
         return Err(io::Error::other("no thread is left"));
     }
+
     Ok(server)
 }
 
@@ -178,6 +180,7 @@ impl HttpServer {
         let Some(mut request) = reject_large_body(request) else {
             return;
         };
+
         let response = match self.read(&mut request) {
             Ok(request) => (self.handler)(&request),
             Err(status) => Response::new(status, ""),

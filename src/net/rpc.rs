@@ -64,6 +64,7 @@ impl<A: Agent> RpcServer<A> {
             }
             return not_allowed("Allow: POST\r\n");
         }
+
         match self.page(http.path, http) {
             Some(page) if method == "GET" => page,
             Some(_) => not_allowed("Allow: GET\r\n"),
@@ -78,6 +79,7 @@ impl<A: Agent> RpcServer<A> {
         if path == "/health" {
             return Some(Response::new(OK, self.agent.health().to_string()));
         }
+
         self.agent.page(path, http.query, self.peer(http))
     }
 
@@ -108,6 +110,7 @@ impl<A: Agent> RpcServer<A> {
         if http.peer.is_loopback() && !is_own {
             return Ipv4Addr::UNSPECIFIED.into();
         }
+
         http.peer
     }
 
@@ -168,6 +171,7 @@ impl<A: Agent> RpcServer<A> {
             let call_tool = |name: &str, arguments| self.call_as_tool(name, arguments, peer);
             return mcp::answer(&request, &*self.agent, &self.client.sender(), call_tool);
         }
+
         self.run_method(method, params, peer, Vec::new())
     }
 
@@ -247,6 +251,7 @@ impl<A: Agent> RpcServer<A> {
             let log = &self.client.log;
             log.message("tool_called", arguments, fields, Content::Start(arguments));
         }
+
         match catch_panic(|| (tool.run)(arguments, peer)) {
             Ok(result) => Ok(result),
             Err(error) => {
@@ -300,6 +305,7 @@ impl<A: Agent> RpcServer<A> {
                 if let Some(sender) = registration_sender(message_type) {
                     return Some(sender.into());
                 }
+
                 let token = packet["auth_token"].as_str();
                 let owner = token.and_then(|token| self.agent.token_owner(token));
                 Some(owner.unwrap_or("launcher".into()))
@@ -353,6 +359,7 @@ impl<A: Agent> RpcServer<A> {
             }
             HandlerError::JsonRpc(_) => return Err(error),
         };
+
         let is_logged = self.client.log.may_log_unknown();
         if is_logged {
             self.agent.on_refused(request, peer, refusal);
@@ -396,6 +403,7 @@ impl<A: Agent> RpcServer<A> {
             round_id: decode::<u32>(&request["round_id"]).ok(),
             match_id: text_field(request, "match_id"),
         };
+
         let reply = self.client.build(message, &context);
         if is_logged {
             let fields = vec![
@@ -436,6 +444,7 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
         return Err(error_response(id, error));
     }
+
     let params = request.get_mut("params").map_or(json!({}), Value::take);
     Ok(Incoming::Call { id, method, params })
 }

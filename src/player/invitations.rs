@@ -143,6 +143,7 @@ impl Invitations {
         if self.find(envelope, &match_id).is_ok() {
             return Ok(false);
         }
+
         let joined = JoinedMatch {
             round_id: invitation.round_id,
             opponent_id: invitation.opponent_id,

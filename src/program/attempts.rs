@@ -48,6 +48,7 @@ impl Attempts {
         if self.is_endless {
             return Some(self.first_delay());
         }
+
         let has_next = self.failed < self.policy.max_retries;
         has_next.then(|| self.policy.max_delay(self.failed))
     }

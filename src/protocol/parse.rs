@@ -42,6 +42,7 @@ pub fn fill_defaults(
     if !packet.is_object() {
         return filled_in;
     }
+
     for field in DEFAULTED_FIELDS {
         let received = &packet[field];
         let is_time = received.as_str().and_then(Timestamp::parse).is_some();
@@ -69,6 +70,7 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     if !packet.is_object() {
         return Err(FieldError::new(packet, "an object").into());
     }
+
     check_protocol_version(packet)?;
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
@@ -128,6 +130,7 @@ fn decode<M: Message>(
         let error = FieldError::new(&packet["message_type"], "another message");
         return Err(error.in_field("message_type"));
     };
+
     Ok(IncomingMessage {
         envelope: deserialize(packet)?,
         message: message?,

@@ -136,6 +136,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             Question::Join => timeouts.game_join_ack_timeout_sec.0,
             Question::Move => timeouts.move_timeout_sec.0,
         };
+
         PlayerCall {
             player: Seat { assignment, number },
             question,

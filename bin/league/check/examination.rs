@@ -218,7 +218,7 @@ impl Examination {
         }
     }
 
-    /// Sends the message of a step, whatever was sent before, and does not keep it.
+    /// Sends the message of a step, even if it was sent before, and does not keep it.
     pub fn send(&self, step: &str) -> Exchange {
         self.take(&Step::parse(&self.translate(step)))
     }
