@@ -7,7 +7,6 @@
 //! Pages and the processes of a local league are outside: they read the league (`Store::read`,
 //! `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
-pub mod agent_status;
 pub mod control;
 pub mod files;
 pub mod handlers;

@@ -7,11 +7,12 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::journal::Store;
 use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
-use super::recipient::{Delivery, PING_INTERVAL, Recipient, Task, Texts};
+use super::recipient::{
+    AgentStatus, Delivery, PING_INTERVAL, Recipient, RefereeState, Task, Texts,
+};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};

@@ -1,13 +1,15 @@
-//! One agent as the notifier sees it: what it has been told, how its last calls went, and which
-//! call is due. Locks, threads and the network are in `notifier.rs`.
+//! One agent as the notifier sees it: what it has been told, which call is due, and how its last
+//! calls went. From these follows whether it answers, and whether a referee may get matches. Locks,
+//! threads and the network are in `notifier.rs`. Nothing of it is stored on disk.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::notifications::{Notification, Progress, Published};
+use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
 use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
-use crate::protocol::AgentKind;
+use crate::protocol::{AgentKind, LeagueError};
+use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -224,4 +226,99 @@ impl Recipient {
             PING_INTERVAL
         }
     }
+}
+
+/// States whether a referee may get matches.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum RefereeState {
+    /// The referee answers, or has not been called yet.
+    #[default]
+    Available,
+    /// The referee could not be reached. It is available again when it answers.
+    Lost,
+    /// The referee answered an assignment with an error. It is available again when it registers or
+    /// reports a result.
+    Refusing,
+    /// The referee has not reported in time. It is available again when it registers or reports a
+    /// result.
+    Overdue,
+}
+
+/// The status of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct AgentStatus {
+    /// The reason why the last call failed; `None` if it succeeded.
+    pub last_error: Option<String>,
+    /// The time that the agent took for its last answer, in milliseconds.
+    pub response_ms: Option<u32>,
+    /// The number of its registrations since this program started.
+    pub registrations: u32,
+    /// The state of a referee. A player is available or lost, which changes nothing for its
+    /// matches.
+    pub referee: RefereeState,
+    /// The reason for which a referee is not available: the rest of a sentence after its id.
+    pub problem: String,
+}
+
+impl AgentStatus {
+    /// Records the result of a call, which was an assignment, another notification or a ping.
+    pub fn record_call(
+        &mut self,
+        result: &Result<Value, CallError>,
+        is_assignment: bool,
+        elapsed: Duration,
+    ) {
+        let error = result.as_ref().err();
+        if error.is_none() {
+            self.response_ms = Some(elapsed.as_millis() as u32);
+        }
+
+        // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
+        self.last_error = match error {
+            None | Some(CallError::JsonRpc(..) | CallError::Local(_)) => None,
+            Some(error) => Some(error.explain()),
+        };
+
+        // Any HTTP answer means that a lost referee is there again.
+        match (self.referee, error) {
+            (RefereeState::Available, Some(error)) if error.is_unreachable() => {
+                self.referee = RefereeState::Lost;
+                self.problem = error.explain();
+            }
+            (
+                RefereeState::Lost,
+                None | Some(CallError::HttpStatus(..) | CallError::InvalidReply(..)),
+            ) => {
+                self.referee = RefereeState::Available;
+            }
+            _ => {}
+        }
+
+        if is_assignment && let Some(reason) = refusal_reason(result) {
+            self.referee = RefereeState::Refusing;
+            self.problem = format!("{reason}, so it refuses its matches");
+        }
+    }
+}
+
+/// Returns the reason for which a referee refuses its matches, if its answer to an announcement is
+/// an error.
+fn refusal_reason(result: &Result<Value, CallError>) -> Option<String> {
+    let answer = match result {
+        Ok(answer) => answer,
+        Err(error @ (CallError::JsonRpc(..) | CallError::HttpStatus(..))) => {
+            return Some(error.explain());
+        }
+        Err(_) => return None,
+    };
+
+    let name = answer["message_type"].as_str()?;
+    if !name.ends_with("_ERROR") {
+        return None;
+    }
+
+    // A GAME_ERROR has the same fields.
+    let reason = decode::<LeagueError>(answer).map(|error| error.explain());
+    let text = format!("answered {name} {}", reason.unwrap_or_default());
+    Some(truncate(&text, MAX_QUOTED_CHARS))
 }

@@ -1,8 +1,8 @@
 //! Which agents may register, with which id and token; and which agent sent a request.
 //!
-//! `League::register` decides a registration. It first checks the description of the agent. Then it
-//! finds out which agent it is: a member that shows its token or its registration key, an agent at
-//! a member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! `League::decide_registration` first checks the description of the agent. Then it finds out which
+//! agent it is: a member that shows its token or its registration key, an agent at a member's
+//! endpoint, or a new one. `registration_reply` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};

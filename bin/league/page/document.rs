@@ -8,8 +8,8 @@ use crate::page::view::{
 };
 use league::games::{self, result_status};
 use league::manager::Manager;
-use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
+use league::manager::recipient::AgentStatus;
 use league::manager::rounds::Waiting;
 use league::net::sync::lock;
 use league::protocol::{AgentKind, Champion, LeaguePhase};
