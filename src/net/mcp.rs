@@ -272,10 +272,10 @@ fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
         let mut entry = tool_entry(
             tool.name,
             tool.description,
-            tool.input_schema,
+            (tool.input_schema)(),
             tool.read_only,
         );
-        entry["outputSchema"] = tool.output_schema;
+        entry["outputSchema"] = (tool.output_schema)();
         list.push(entry);
     }
     list

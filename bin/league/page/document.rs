@@ -276,7 +276,7 @@ impl AgentView {
     }
 }
 
-fn match_view(the_match: &Match) -> MatchView {
+fn match_view(the_match: &Arc<Match>) -> MatchView {
     let recorded = the_match.recorded.as_ref();
     let status = if recorded.is_some() {
         MatchStatus::Completed
