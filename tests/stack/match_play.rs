@@ -363,7 +363,7 @@ fn match_golden() {
 }
 
 #[test]
-fn restarted_player_is_invited_once_more() {
+fn restarted_player_is_invited_again() {
     let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
     let once = story(&format!("well, {unknown}"));
     let expected = "t=0s GAME_INVITATION, 5 s
@@ -374,8 +374,9 @@ t=1s GAME_OVER
 WIN, winner P02";
     assert!(once.starts_with(expected), "{once}");
     let always = story(&format!(
-        "well, {unknown}, well, {unknown}, {unknown}, {unknown}"
+        "well, {unknown}, well, {unknown}, {unknown}, well, {unknown}, {unknown}, well, {unknown}"
     ));
-    assert_eq!(always.matches("GAME_INVITATION").count(), 2, "{always}");
+    let invited = always.matches("GAME_INVITATION").count();
+    assert_eq!(invited, 4, "once in each attempt: {always}");
     assert!(always.contains("TECHNICAL_LOSS, winner P01"), "{always}");
 }
