@@ -167,7 +167,9 @@ fn fallback_plays_if_no_choice_comes() {
 
 #[test]
 fn unannounced_match_is_not_offered() {
-    let (test, manager) = (TestLeague::new(""), fake::manager());
+    // A manager that proves itself announces each match.
+    let manager = FakeAgent::new(|request| fake::accepts(request, fake::TOKEN, false));
+    let test = TestLeague::new("");
     let arguments = format!("play mcp:odd --manager {}", manager.url);
     let player = test.start("player", &arguments);
     player.line(" is P01");
