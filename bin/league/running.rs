@@ -15,7 +15,8 @@ use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
 use crate::page::view::LeagueView;
 use crate::page::{WebPages, render};
-use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
+use crate::practice::comparison::{self, Comparison};
+use crate::practice::{delete_last_practice, restore_last_practice, statistics};
 use league::manager::league::League;
 use league::manager::{self, Hooks, Manager};
 use league::net::agent::Tool;
@@ -180,6 +181,12 @@ impl ToolHooks {
             print_line(&statistics::report(view, &own));
         }
 
+        if self.setup.kind == LeagueKind::Comparison
+            && let Some(comparison) = Comparison::of(view, comparison::MAX_BLOCKS)
+        {
+            manager.terminal.print_line(&comparison.news());
+        }
+
         for player in manager.store.read(screen::players_without_a_match) {
             let problem = format!("{player} has lost all its matches technically");
             *lock(&self.problem) = Some(problem);
@@ -219,7 +226,7 @@ impl Hooks for ToolHooks {
         }
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
-            LeagueKind::Comparison => comparison::follow(manager, &self.document),
+            LeagueKind::Comparison => {}
             _ => manager::screen::follow(manager, |league, the_match| {
                 screen::trace_hint(league, the_match, "")
             }),
@@ -247,11 +254,33 @@ impl Hooks for ToolHooks {
         }
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
-                let pairings = comparison::pairings(&league.ids(AgentKind::Player));
-                league.start(manager.seed, pairings)
+                let players = league.ids(AgentKind::Player);
+                league.start(manager.seed, comparison::pairings(&players, manager.seed))
             })?;
         }
         Ok(())
+    }
+
+    fn before_round(&self, manager: &Manager, round: u32) {
+        if self.setup.kind != LeagueKind::Comparison {
+            return;
+        }
+        let Some(blocks) = comparison::blocks_before(round, self.setup.entrants.len()) else {
+            return;
+        };
+
+        let view = self.document.current(manager);
+        let Some(comparison) = Comparison::of(&view, blocks) else {
+            return;
+        };
+        manager.terminal.print_line(&comparison.news());
+        if comparison.verdict().is_some() {
+            if let Err(error) = manager.close() {
+                manager.terminal.print_line(&error.to_string());
+            }
+        } else if blocks > 0 {
+            lock(&self.children).begin_anew(manager);
+        }
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Response> {

@@ -94,14 +94,25 @@ impl Document {
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
         let store = &manager.store;
         let mut newest = lock(&self.newest);
-        let store_version = store.version();
         if let Some(made) = &*newest {
             let is_old = made.time.elapsed() >= MIN_INTERVAL;
             let is_due = is_old || made.view.status != store.read(League::progress);
-            if made.store_version == store_version || !is_due {
+            if made.store_version == store.version() || !is_due {
                 return Arc::clone(&made.view);
             }
         }
+        self.make(manager, &mut newest)
+    }
+
+    /// Returns a document of this moment.
+    pub fn current(&self, manager: &Manager) -> Arc<LeagueView> {
+        self.make(manager, &mut lock(&self.newest))
+    }
+
+    /// Makes a document, and keeps it.
+    fn make(&self, manager: &Manager, newest: &mut Option<Made>) -> Arc<LeagueView> {
+        let store = &manager.store;
+        let store_version = store.version();
 
         // Copy the league, and add the status of its agents.
         let heading = self.heading(manager);
