@@ -13,7 +13,7 @@ use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
-use crate::page::view::LeagueView;
+use crate::page::view::{LeagueView, Practice};
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
 use crate::practice::{delete_last_practice, restore_last_practice, statistics};
@@ -77,6 +77,8 @@ pub struct Setup {
     pub kind: LeagueKind,
     /// The players that are started here, in the order of their ids.
     pub entrants: Vec<Entrant>,
+    /// The names of the user's own players, of a practice or a comparison.
+    pub own: Vec<String>,
     /// The league that lies in the data folder.
     pub stored: Option<League>,
     /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
@@ -90,6 +92,7 @@ impl Setup {
         Setup {
             kind,
             entrants: Vec::new(),
+            own: Vec::new(),
             stored: None,
             _lock: None,
         }
@@ -132,13 +135,17 @@ struct ToolHooks {
 
 impl ToolHooks {
     fn new(args: &Args, setup: Setup) -> ToolHooks {
-        let is_local = setup.kind.is_local();
+        let practice = setup.kind.is_practice().then(|| Practice {
+            own: setup.own.clone(),
+            is_comparison: setup.kind == LeagueKind::Comparison,
+        });
+        let document = Document::new(setup.kind.is_local(), practice);
 
         ToolHooks {
             setup,
             web_pages: WebPages::new(log_folder(args)),
             children: Mutex::default(),
-            document: Arc::new(Document::new(is_local)),
+            document: Arc::new(document),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
@@ -174,11 +181,8 @@ impl ToolHooks {
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
-            let mut own = self.setup.entrants.clone();
-            own.retain(Entrant::is_own);
-            let own: Vec<String> = own.into_iter().map(|entrant| entrant.name).collect();
             print_line(&format!("\n{}", statistics::completeness(view)));
-            print_line(&statistics::report(view, &own));
+            print_line(&statistics::report(view, &self.setup.own));
         }
 
         if self.setup.kind == LeagueKind::Comparison

@@ -4,7 +4,7 @@
 //! which nothing has changed. Under the league's lock only the other rounds are copied.
 
 use crate::page::view::{
-    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView,
+    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, Practice, RoundView,
 };
 use league::games::{self, result_status};
 use league::manager::Manager;
@@ -67,6 +67,7 @@ impl Rehearsals {
 pub struct Document {
     /// True if all agents run on this machine.
     is_local: bool,
+    practice: Option<Practice>,
     newest: Mutex<Option<Made>>,
     /// The verdicts on the players before the start.
     pub rehearsals: Rehearsals,
@@ -81,9 +82,10 @@ struct Made {
 
 impl Document {
     /// Returns an empty document of a league.
-    pub fn new(is_local: bool) -> Document {
+    pub fn new(is_local: bool, practice: Option<Practice>) -> Document {
         Document {
             is_local,
+            practice,
             newest: Mutex::default(),
             rehearsals: Rehearsals::default(),
         }
@@ -159,6 +161,7 @@ impl Document {
             register_at: program.endpoint.clone(),
             scoring: config.league.scoring.clone(),
             local: self.is_local,
+            practice: self.practice.clone(),
             players_awaited,
             referees_awaited,
         }

@@ -13,10 +13,11 @@
 //! too often.
 
 use crate::page::expected_points::{gains, pair_values_in};
-use crate::page::view::{AgentView, LeagueView};
+use crate::page::view::{AgentView, LeagueView, RoundView};
 use crate::practice::statistics::{Sample, shown_name};
 use league::protocol::AgentKind;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The gain of points per match for which the test looks.
 pub const DELTA: f64 = 0.05;
@@ -78,9 +79,13 @@ pub fn pairings(players: &[String], seed: Option<u64>) -> Vec<Vec<[String; 2]>> 
 
 /// Returns the number of blocks that are over when a round begins; none within a block.
 pub fn blocks_before(round: u32, players: usize) -> Option<usize> {
-    let rounds = BLOCK_CYCLES * players.saturating_sub(2).max(1);
+    let rounds = rounds_of_block(players);
     let before = round as usize - 1;
     before.is_multiple_of(rounds).then_some(before / rounds)
+}
+
+fn rounds_of_block(players: usize) -> usize {
+    BLOCK_CYCLES * players.saturating_sub(2).max(1)
 }
 
 /// The comparison of two players after some blocks.
@@ -115,8 +120,8 @@ impl<'a> Comparison<'a> {
         let values = pair_values_in(view);
 
         let mut entries = Vec::new();
-        let rounds = BLOCK_CYCLES * rivals.len();
-        for block in view.rounds.get(..blocks * rounds)?.chunks(rounds.max(1)) {
+        let rounds = rounds_of_block(rivals.len() + 2);
+        for block in view.rounds.get(..blocks * rounds)?.chunks(rounds) {
             // Add up the points of the block by player and opponent.
             let mut points = BTreeMap::new();
             for the_match in block.iter().flat_map(|round| &round.matches) {
@@ -150,6 +155,18 @@ impl<'a> Comparison<'a> {
             },
             entries,
         })
+    }
+
+    /// Returns the comparison after all whole blocks of a league; none if the league is no comparison.
+    pub fn newest(view: &'a LeagueView) -> Option<Comparison<'a>> {
+        let practice = view.league.practice.as_ref()?;
+        let mut rounds = view.rounds.iter();
+        let has_open = |round: &Arc<RoundView>| round.matches.iter().any(|m| m.ending.is_none());
+        let over = rounds.position(has_open).unwrap_or(view.rounds.len());
+        let blocks = over / rounds_of_block(view.standings.len());
+        practice
+            .is_comparison
+            .then(|| Comparison::of(view, blocks))?
     }
 
     /// Returns the lines that the terminal shows after a block: the heading before the first one, how
