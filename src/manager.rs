@@ -65,6 +65,10 @@ pub trait ManagerHooks: Send + Sync {
         Ok(())
     }
 
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches are
+    /// not assigned yet. They are when this returns.
+    fn before_round(&self, _manager: &Manager, _round: u32) {}
+
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
         Vec::new()

@@ -26,7 +26,7 @@ use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{describe_refusal, print_error, print_line};
+use crate::program::terminal::{Terminal, describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
@@ -123,6 +123,11 @@ pub trait PlayerHooks: Send + Sync {
     /// Answers `GET path`.
     fn page(&self, _path: &str) -> Option<Response> {
         None
+    }
+
+    /// A match is over. `line` says how it has ended.
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
     }
 
     /// The league is over. `text` says how it has ended.
@@ -432,7 +437,9 @@ impl Player {
 
         if is_new {
             let line = display::about_match(&over.match_id, &text);
-            self.session.program.terminal.print_line(&line);
+            self.options
+                .hooks
+                .result(&line, self.session.program.terminal);
         }
         Ok(())
     }
