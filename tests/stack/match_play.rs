@@ -319,7 +319,7 @@ fn describe(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
-    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("none");
     let score = match_result(outcome, &usual()).score;
     let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
     let points = format!("{a}-{b}");
