@@ -15,7 +15,7 @@ pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached. It is available again when it answers.
+    /// The referee could not be reached, or has answered no ping. It is available again when it answers.
     Lost,
     /// The referee answered an assignment with an error. It is available again when it registers or
     /// reports a result.
@@ -42,11 +42,13 @@ pub struct AgentStatus {
 }
 
 impl AgentStatus {
-    /// Records the result of a call, which was an assignment, another notification or a ping.
+    /// Records the result of a call, which was an assignment, another notification or a ping. An
+    /// agent that could not be reached is lost; `is_lost` is true if it is lost anyway.
     pub fn record_call(
         &mut self,
         result: &Result<Value, CallError>,
         is_assignment: bool,
+        is_lost: bool,
         elapsed: Duration,
     ) {
         let error = result.as_ref().err();
@@ -62,7 +64,7 @@ impl AgentStatus {
 
         // Any HTTP answer means that a lost referee is there again.
         match (self.referee, error) {
-            (RefereeState::Available, Some(error)) if error.is_unreachable() => {
+            (RefereeState::Available, Some(error)) if is_lost || error.is_unreachable() => {
                 self.referee = RefereeState::Lost;
                 self.problem = error.explain();
             }

@@ -14,9 +14,6 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Interval between pings. Agents that do not answer, and referees while a round is open, are
-/// pinged at the base delay of the retry policy instead.
-pub const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two resets of one agent, however often it registers.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -34,6 +31,9 @@ pub struct Recipient {
     /// Its delivery thread.
     pub thread: Option<Thread>,
     policy: RetryPolicy,
+    /// Interval between pings. Agents that do not answer, and referees while a round is open, are
+    /// pinged at the base delay of the retry policy instead.
+    ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
     needs_reset: bool,
@@ -71,13 +71,14 @@ pub enum Call {
 
 impl Recipient {
     /// Returns an agent that has been told nothing yet.
-    pub fn new(kind: AgentKind, policy: RetryPolicy) -> Recipient {
+    pub fn new(kind: AgentKind, policy: RetryPolicy, ping_interval: Duration) -> Recipient {
         Recipient {
             kind,
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
             policy,
+            ping_interval,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
@@ -130,7 +131,7 @@ impl Recipient {
         let wait = call_at.saturating_duration_since(now);
         let Some((notification, progress)) = self.progress.next(newest) else {
             return match wait.is_zero() {
-                _ if newest.is_over => Task::Wait(PING_INTERVAL), // the agents have ended
+                _ if newest.is_over => Task::Wait(self.ping_interval), // the agents have ended
                 true => Task::Call(Call::Ping),
                 false => Task::Wait(wait),
             };
@@ -169,9 +170,14 @@ impl Recipient {
         // about to start.
         let before = self.status.clone();
         let is_referee = self.kind == AgentKind::Referee;
-        if !self.has_attempts_left() || !is_referee && matches!(call, Call::Ping) {
+        let is_ping = matches!(call, Call::Ping);
+        if !self.has_attempts_left() || !is_referee && is_ping {
             let is_assignment = self.record_receipt(call, error) && is_referee;
-            self.status.record_call(result, is_assignment, elapsed);
+            // A referee that answers no ping may be suspended, and then it holds its round.
+            let is_timeout = matches!(error, Some(CallError::Timeout(_)));
+            let is_lost = is_timeout && is_referee && is_ping;
+            self.status
+                .record_call(result, is_assignment, is_lost, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
         if has_new_state && self.status.referee == RefereeState::Lost {
@@ -217,7 +223,7 @@ impl Recipient {
         } else if self.attempts.failed > 0 || self.status.last_error.is_some() || is_playing {
             self.policy.base_delay_sec.0
         } else {
-            PING_INTERVAL
+            self.ping_interval
         }
     }
 }
