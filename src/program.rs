@@ -163,6 +163,18 @@ impl Program {
         Ok(server)
     }
 
+    /// Returns the URL under which others reach this program now. The address of this machine may
+    /// have changed since `last`; a machine without an address keeps that.
+    pub fn current_endpoint(&self, last: &str) -> String {
+        match Endpoint::parse(self.config.manager()) {
+            Ok(manager) if !manager.is_loopback() && !self.args.has("--contact-endpoint") => {
+                let host = own_address_towards(&manager.host, manager.port);
+                host.map_or(last.into(), |host| url(&host, self.port))
+            }
+            _ => self.endpoint.clone(),
+        }
+    }
+
     /// Returns the origins of web pages that may call this program: those that it serves itself.
     fn own_origins(&self) -> Vec<String> {
         let mut urls = vec![self.local_url.clone(), self.endpoint.clone()];

@@ -272,11 +272,11 @@ impl Agent for Referee {
         message: RefereeRequest,
     ) -> Result<Option<Reply>, HandlerError> {
         let token = request.envelope.auth_token.as_deref();
-        self.session.check_manager(token)?;
+        let credentials = self.session.check_manager(token)?;
 
         match message {
             RefereeRequest::RoundAnnouncement(round) => {
-                let endpoint = &self.session.program.endpoint;
+                let endpoint = &credentials.endpoint;
                 self.assignments.update(|all| all.apply(round, endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
@@ -293,6 +293,10 @@ impl Agent for Referee {
             RefereeRequest::RoundCompleted(_) | RefereeRequest::GameError(_) => {} // they only inform
         }
         Ok(None)
+    }
+
+    fn on_ping(&self, token: Option<&str>) {
+        self.session.record_ping(token);
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {

@@ -44,6 +44,9 @@ pub trait Agent: Send + Sync + 'static {
     /// Is called with every message that is refused, by the handlers or before them.
     fn on_refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &ProtocolError) {}
 
+    /// Is called with the token of every ping.
+    fn on_ping(&self, _token: Option<&str>) {}
+
     /// Is called when a method or a path is requested that does not exist. `text` says by whom.
     fn on_not_found(&self, _text: &str) {}
 
