@@ -422,6 +422,11 @@ impl TestProcess {
         self.hears(&self.stderr, text);
     }
 
+    /// What it has said on standard output so far.
+    pub fn output_so_far(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// What it has said on standard error so far.
     pub fn errors(&self) -> String {
         self.stderr.so_far()
