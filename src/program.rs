@@ -128,7 +128,7 @@ impl Program {
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
     pub fn serve<A: Agent>(&self, agent: Arc<A>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
         let rpc = RpcServer {
-            agent: Arc::clone(&agent),
+            agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
             print_error,
@@ -141,11 +141,7 @@ impl Program {
         spawn("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            hardening::watch(report, |reason| {
-                if agent.prepare_restart() {
-                    log_and_restart(&log, port, reason);
-                }
-            })
+            hardening::watch(report, |reason| log_and_restart(&log, port, reason));
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {
@@ -229,7 +225,7 @@ fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = system::restart_process(port);
+    let error = system::restart_process(port, false);
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 

@@ -316,15 +316,6 @@ impl Agent for Referee {
         self.session.is_own_token(envelope.auth_token.as_deref())
     }
 
-    /// A game by turns would begin again, so that a player that is about to lose could gain by it.
-    fn prepare_restart(&self) -> bool {
-        let assignments = self.assignments.lock();
-        let mut matches = assignments.matches.values();
-        !matches.any(|open| {
-            open.is_in_play && open.state != MatchState::Finished && open.game.max_turns > 1
-        })
-    }
-
     fn toolbox(&self) -> Toolbox<'_> {
         let start_match = Tool {
             read_only: false,

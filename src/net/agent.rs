@@ -64,12 +64,6 @@ pub trait Agent: Send + Sync + 'static {
     /// only a limited number of messages of others.
     fn is_known(&self, envelope: &Envelope) -> bool;
 
-    /// Prepares the agent for a restart of its process. Returns false if the process must go on,
-    /// since more than its memory would be lost.
-    fn prepare_restart(&self) -> bool {
-        true
-    }
-
     /// Returns what `GET /health` shows.
     fn health(&self) -> Value;
 }
