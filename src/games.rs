@@ -19,6 +19,7 @@ use crate::protocol::{
     GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::truncate;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
@@ -77,7 +78,7 @@ pub enum MoveMessages {
 
 impl MoveMessages {
     /// Returns the `message_type` of the question and of the answer.
-    pub fn names(self) -> (&'static str, &'static str) {
+    pub fn message_types(self) -> (&'static str, &'static str) {
         match self {
             MoveMessages::Parity => (ChooseParityCall::NAME, ChooseParityResponse::NAME),
             MoveMessages::Move => (ChooseMoveCall::NAME, ChooseMoveResponse::NAME),
@@ -94,7 +95,7 @@ impl MoveMessages {
 }
 
 /// A move that was played.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Move {
     /// The player: 0 is player A, 1 is player B.
     pub seat: usize,
@@ -143,6 +144,7 @@ impl Game {
         let Some(seed) = seed else {
             return Some(fastrand::u32(range));
         };
+
         let seed = derive_seed(seed, &["draw", match_id]);
         Some(fastrand::Rng::with_seed(seed).u32(range))
     }
@@ -154,6 +156,7 @@ impl Game {
             Some(_) => ResultStatus::Win,
             None => ResultStatus::Draw,
         };
+
         GameResult {
             status,
             winner_player_id: win.seat.map(|seat| players[seat].clone()),

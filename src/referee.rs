@@ -102,7 +102,9 @@ impl Referee {
             assignment: &assignment,
             started: Instant::now(),
         };
-        let played = catch_unwind(AssertUnwindSafe(|| match_play::play(&assignment, &io)));
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            match_play::play_match(&assignment, &io)
+        }));
 
         if let Ok(Ok(result)) = played {
             let reason = sanitize(&result.reason.unwrap_or_default());
@@ -212,10 +214,12 @@ impl Referee {
         let Some(assignment) = self.assignments.lock().find_finished(result) else {
             return;
         };
+
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
         let policy = program.config.system.retry_policy;
         let game_over = assignment.game_over(&game_result(recorded));
+
         for seat in [0, 1] {
             let (peer, context) = recipient(program, &assignment, seat, timeout);
             let client = Arc::clone(&program.client);
@@ -268,11 +272,11 @@ impl Agent for Referee {
         message: RefereeRequest,
     ) -> Result<Option<Reply>, HandlerError> {
         let token = request.envelope.auth_token.as_deref();
-        self.session.check_manager(token)?;
+        let credentials = self.session.check_manager(token)?;
 
         match message {
             RefereeRequest::RoundAnnouncement(round) => {
-                let endpoint = &self.session.program.endpoint;
+                let endpoint = &credentials.endpoint;
                 self.assignments.update(|all| all.apply(round, endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
@@ -289,6 +293,10 @@ impl Agent for Referee {
             RefereeRequest::RoundCompleted(_) | RefereeRequest::GameError(_) => {} // they only inform
         }
         Ok(None)
+    }
+
+    fn on_ping(&self, token: Option<&str>) {
+        self.session.record_ping(token);
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -308,15 +316,6 @@ impl Agent for Referee {
         self.session.is_own_token(envelope.auth_token.as_deref())
     }
 
-    /// A game by turns would begin again, so that a player that is about to lose could gain by it.
-    fn prepare_restart(&self) -> bool {
-        let assignments = self.assignments.lock();
-        let mut matches = assignments.matches.values();
-        !matches.any(|open| {
-            open.is_in_play && open.state != MatchState::Finished && open.game.max_turns > 1
-        })
-    }
-
     fn toolbox(&self) -> Toolbox<'_> {
         let start_match = Tool {
             read_only: false,
@@ -327,11 +326,13 @@ impl Agent for Referee {
                 |arguments, _| self.start_match(arguments),
             )
         };
+
         let get_match_state = Tool::new(
             "get_match_state",
             "How far a match of this referee has come; choices and result only after the draw.",
             |arguments: GetMatchState, _| self.match_state(arguments.match_id),
         );
+
         Toolbox {
             instructions: INSTRUCTIONS,
             lists_messages: true,

@@ -6,7 +6,7 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, RejectionKind, answer};
+use super::registration::{Application, Rejection, RejectionKind, registration_reply};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
@@ -51,7 +51,9 @@ impl Agent for Manager {
             ManagerRequest::MatchResultReport(report) => self.report(request, &report)?.into(),
             ManagerRequest::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
-                let answer = self.store.read(|league| league.answer(&query, &sender));
+                let answer = self
+                    .store
+                    .read(|league| league.answer_query(&query, &sender));
                 answer?.into()
             }
             ManagerRequest::StartLeague(_) => self.start_league(request)?.into(),
@@ -116,11 +118,6 @@ impl Agent for Manager {
                 .read(|league| league.token_owner(token).is_some())
     }
 
-    /// A closed league would be set aside by its next manager.
-    fn prepare_restart(&self) -> bool {
-        !self.store.read(|league| league.closed)
-    }
-
     /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
     fn health(&self) -> Value {
         let status = self.status();
@@ -163,12 +160,12 @@ impl Manager {
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = self.decide_registration(&application)?;
+        let mut decision = self.commit_registration(&application)?;
         let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
             application.now = Timestamp::now();
-            decision = self.decide_registration(&application)?;
+            decision = self.commit_registration(&application)?;
         }
 
         match &decision {
@@ -184,15 +181,16 @@ impl Manager {
                 _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
             },
         }
-        Ok(answer(kind, decision, self.program.league_id()))
+        Ok(registration_reply(kind, decision, self.program.league_id()))
     }
 
     /// Decides a registration and stores it.
-    fn decide_registration(
+    fn commit_registration(
         &self,
         application: &Application,
     ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store.commit(|league| Ok(league.register(application)))
+        self.store
+            .commit(|league| Ok(league.decide_registration(application)))
     }
 
     /// Prints who was not accepted, and why.

@@ -242,6 +242,7 @@ impl League {
         let Some(the_match) = self.find_mut(&recorded.match_id) else {
             return;
         };
+
         the_match.recorded = Some(recorded.clone());
         for assignment in &mut the_match.assignments {
             assignment.tokens = Default::default(); // only an open match needs them
@@ -284,16 +285,16 @@ impl League {
 
     /// Returns the match with that id.
     pub fn find(&self, match_id: &str) -> Option<&Arc<Match>> {
-        self.matches.get(self.position(match_id)?)
+        self.matches.get(self.match_index(match_id)?)
     }
 
     fn find_mut(&mut self, match_id: &str) -> Option<&mut Match> {
-        let position = self.position(match_id)?;
+        let position = self.match_index(match_id)?;
         self.matches.get_mut(position).map(Arc::make_mut)
     }
 
     /// Returns the position of the match `R{round}M{number}` in the schedule.
-    fn position(&self, match_id: &str) -> Option<usize> {
+    fn match_index(&self, match_id: &str) -> Option<usize> {
         let (round, number) = match_id.strip_prefix('R')?.split_once('M')?;
         let (round, number): (u32, usize) = (round.parse().ok()?, number.parse().ok()?);
         let before = self.matches.partition_point(|m| m.round < round);
@@ -314,7 +315,7 @@ impl League {
     }
 
     /// Returns the matches of a round; none if there is no such round.
-    pub fn round(&self, round: u32) -> &[Arc<Match>] {
+    pub fn matches_of_round(&self, round: u32) -> &[Arc<Match>] {
         let start = self.matches.partition_point(|m| m.round < round);
         let end = self.matches.partition_point(|m| m.round <= round);
         &self.matches[start..end]
@@ -322,7 +323,9 @@ impl League {
 
     /// Returns the matches of a round that have no result yet.
     pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Arc<Match>> {
-        self.round(round).iter().filter(|m| m.recorded.is_none())
+        self.matches_of_round(round)
+            .iter()
+            .filter(|m| m.recorded.is_none())
     }
 
     /// Returns the matches of a round that have no result yet and are assigned to a referee.
@@ -339,7 +342,7 @@ impl League {
     }
 
     /// Returns the phase of the league.
-    pub fn progress(&self) -> LeaguePhase {
+    pub fn phase(&self) -> LeaguePhase {
         if !self.started {
             LeaguePhase::Waiting
         } else if self.open_round().is_some() {
@@ -351,7 +354,7 @@ impl League {
 
     /// Returns true if all matches are played, or the league was closed early.
     pub fn is_over(&self) -> bool {
-        self.progress() == LeaguePhase::Completed
+        self.phase() == LeaguePhase::Completed
     }
 
     /// Returns the statistics of a player.

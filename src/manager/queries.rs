@@ -31,7 +31,7 @@ pub struct StandingsData {
 
 impl League {
     /// Answers a query. Fails only if it has no type to answer with.
-    pub fn answer(
+    pub fn answer_query(
         &self,
         query: &LeagueQuery,
         sender: &Member,
@@ -140,6 +140,7 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
+
         Ok(JsonObject::from_iter([("rounds".into(), json!(rounds))]))
     }
 
@@ -148,6 +149,7 @@ impl League {
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
+
         json!({"next_match": {
             "match_id": next.id,
             "round_id": next.round,
@@ -210,9 +212,10 @@ impl League {
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED_REASON.into());
+
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
-            status: self.progress(),
+            status: self.phase(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
@@ -261,6 +264,7 @@ pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<S
 fn scheduled_match(the_match: &Arc<Match>) -> ScheduledMatch<'_> {
     let recorded = the_match.recorded.as_ref();
     let [player_a, player_b] = &the_match.players;
+
     ScheduledMatch {
         match_id: &the_match.id,
         player_A_id: player_a,

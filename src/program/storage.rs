@@ -155,6 +155,7 @@ impl JsonLinesFile {
             let error = io::Error::other("this is not a file of this program");
             return Err(with_path(path, error));
         }
+
         file.set_len(length)?;
         let path = path.into();
         Ok(JsonLinesFile { path, file, length })

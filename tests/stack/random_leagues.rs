@@ -126,7 +126,7 @@ fn check(league: &League) {
         (league.open_round(), league.rounds_completed),
         (open, completed)
     );
-    let is_over = league.progress() == LeaguePhase::Completed;
+    let is_over = league.phase() == LeaguePhase::Completed;
     assert_eq!(is_over, league.started && open.is_none());
     let points: i32 = results
         .values()
@@ -197,7 +197,7 @@ fn random_leagues_have_consistent_tables_and_journals() {
             check(&story.league);
             steps += 1;
         }
-        finished += usize::from(story.league.progress() == LeaguePhase::Completed);
+        finished += usize::from(story.league.phase() == LeaguePhase::Completed);
     }
     let enough = finished > 10 && steps > 10_000;
     assert!(enough, "{finished} of 150 leagues ended in {steps} steps");
