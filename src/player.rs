@@ -52,9 +52,9 @@ pub const USAGE: Usage = Usage {
 /// The options of a player.
 pub const OPTIONS: &[&str] = &[
     "
-  --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, with its saved credentials [any]
-  --quiet                        print only problems, and what `choose` prints",
+  --display-name NAME         shown in the table [as in the configuration]
+  --player-id ID              the id to ask for, with its credentials [any]
+  --quiet                     print only problems, and what `choose` prints",
     CLIENT,
     STAY,
     SERVER,

@@ -38,8 +38,8 @@ pub const USAGE: Usage = Usage {
     about: "examine the one agent that registers; no league is played",
     options: &[
         "
-  --as ID                        the id that the agent gets [the one it asks for]
-  --json                         print one JSON document instead of lines",
+  --as ID                     the id that the agent gets [the one it asks for]
+  --json                      print one JSON document instead of lines",
         SERVER,
         COMMON,
     ],

@@ -33,7 +33,7 @@ static PAGE_LOCK: Mutex<()> = Mutex::new(());
 
 pub const USAGE: Usage = Usage {
     name: "league trace MATCH",
-    about: "show from the logs what was said in a match: league trace R1M1",
+    about: "show from the logs what was said in a match: trace R1M1",
     options: &[COMMON],
 };
 

@@ -25,9 +25,9 @@ pub const USAGE: Usage = Usage {
     about: "ask a player again as in a past match: again R3M2 -- COMMAND",
     options: &[
         "
-  --player-id ID                 the player of the match [P01]
-  --move-timeout-sec N           seconds for a move, for a debugger [as in system.json]
-  --seed N                       make its random choices repeatable",
+  --player-id ID              the player of the match [P01]
+  --move-timeout-sec N        seconds for a move [as in system.json]
+  --seed N                    make its random choices repeatable",
         COMMON,
     ],
 };

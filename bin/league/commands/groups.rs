@@ -13,13 +13,13 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league groups",
-    about: "deal many entrants into groups, each for a local league of its own",
+    about: "deal many entrants into groups, each with its own league",
     options: &[
         "
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --size N                       how many a group has at most
-  --out DIR                      the folder below which the groups are written
-  --seed N                       deals other groups [0]",
+  --entrants FILE             who plays: lines of name, tab, command or URL
+  --size N                    how many a group has at most
+  --out DIR                   the folder below which the groups are written
+  --seed N                    deals other groups [0]",
         COMMON,
     ],
 };

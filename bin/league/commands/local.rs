@@ -24,20 +24,20 @@ pub const USAGE: Usage = Usage {
     about: "run a whole league here: manager, referees and players",
     options: &[
         "
-  --players N                    the number of players [4]
-  --referees N                   the number of referees [2]
-  --mine COMMAND                 your own player; several: with commas
-  --new COMMAND                  is it better than --old? both play the same rivals until decided
-  --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often each pair of players meets
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --lead-sec N                   seconds from a round's announcement to its matches [0]
-  --move-timeout-sec N           seconds for a move [as in system.json; 2 in a practice]
-  --no-deadline                  no time limit for a move, for a debugger
-  --fresh                        set an unfinished league aside and start a new one
-  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
-  --stay                         do not end with the league: serve on
-  --quiet                        print only the table at the end and the champion",
+  --players N                 the number of players [4]
+  --referees N                the number of referees [2]
+  --mine COMMAND              your own player; several: with commas
+  --new COMMAND               is it better than --old? played until decided
+  --old COMMAND               what --new is compared with [a coin]
+  --cycles N                  how often each pair of players meets
+  --entrants FILE             who plays: lines of name, tab, command or URL
+  --lead-sec N                seconds from announcement to matches [0]
+  --move-timeout-sec N        seconds for a move [system.json; 2 in a practice]
+  --no-deadline               no time limit for a move, for a debugger
+  --fresh                     set an unfinished league aside and start a new one
+  --name TEXT                 what this league is called: --name \"10b, Tuesday\"
+  --stay                      do not end with the league: serve on
+  --quiet                     print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],

@@ -15,8 +15,8 @@ pub const USAGE: Usage = Usage {
     name: "league new NAME",
     about: "make a player of your own: ada in Rust, eve.py in Python",
     options: &["
-  --small                        a copy of the small league in bin/NAME, for the labs
-  --help                         show this and end"],
+  --small                     a copy of the small league in bin/NAME
+  --help                      show this and end"],
 };
 
 const MANIFEST: &str = "Cargo.toml";

@@ -27,13 +27,13 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league season [DIR…]",
-    about: "add up the leagues played here, or those in the data folders of groups",
+    about: "add up the leagues played here, or in the folders of groups",
     options: &[
         "
-  --all                          local leagues too; with folders: fail if one is left out
-  --status                       how far each group is
-  --promote N                    print the best N of each group for the next stage
-  --by MEASURE                   how they are chosen: points, or expected points [points]",
+  --all                       local leagues too; with folders: no gap allowed
+  --status                    how far each group is
+  --promote N                 print the best N of each group for the next stage
+  --by MEASURE                how: by points or expected points [points]",
         COMMON,
     ],
 };

@@ -15,8 +15,8 @@ pub const USAGE: Usage = Usage {
     name: "league small",
     about: "run the small league of bin/small here",
     options: &["
-  --players N                    the number of players [4]
-  --help                         show this and end"],
+  --players N                 the number of players [4]
+  --help                      show this and end"],
 };
 
 /// Interval between two looks at the programs.

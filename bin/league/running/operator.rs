@@ -33,7 +33,7 @@ pub const USAGES: [Usage; 7] = [
     usage("league start", "start the league with those who are here"),
     usage(
         "league status",
-        "show who is here, how far the league is, and what it waits for",
+        "show who is here and how far the league is",
     ),
     usage(
         "league pause",

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league verify",
-    about: "check that journal, outboxes and histories agree, and no log has a token",
+    about: "check that all files agree, and no log has a token",
     options: &[COMMON],
 };
 
