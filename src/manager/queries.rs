@@ -140,8 +140,7 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
-
-        Ok(JsonObject::from_iter([("rounds".into(), rounds.into())]))
+        Ok(JsonObject::from_iter([("rounds".into(), json!(rounds))]))
     }
 
     fn next_match(&self, player: &Member) -> Value {
@@ -229,32 +228,48 @@ fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
     ProtocolError::field(ErrorCode::MissingField, &field, problem)
 }
 
+/// A round of the schedule as it is shown.
+#[derive(Debug, Serialize)]
+pub struct ScheduledRound<'a> {
+    round_id: u32,
+    matches: Vec<ScheduledMatch<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(non_snake_case, reason = "fields are named by the specification")]
+struct ScheduledMatch<'a> {
+    match_id: &'a str,
+    player_A_id: &'a str,
+    player_B_id: &'a str,
+    status: &'static str,
+    winner: Option<&'a str>,
+}
+
 /// Returns the rounds of a schedule as they are shown, or one of them.
-pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<Value> {
+pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<ScheduledRound<'_>> {
     let mut rounds = Vec::new();
     for round in schedule.chunk_by(|a, b| a.round == b.round) {
         let number = round[0].round;
         if round_id.is_none_or(|requested| requested == number) {
-            let matches: Vec<Value> = round.iter().map(scheduled_match).collect();
-            rounds.push(json!({"round_id": number, "matches": matches}));
+            rounds.push(ScheduledRound {
+                round_id: number,
+                matches: round.iter().map(scheduled_match).collect(),
+            });
         }
     }
     rounds
 }
 
-fn scheduled_match(the_match: &Arc<Match>) -> Value {
-    let winner = the_match
-        .recorded
-        .as_ref()
-        .map(|recorded| &recorded.result.winner);
-
-    json!({
-        "match_id": the_match.id,
-        "player_A_id": the_match.players[0],
-        "player_B_id": the_match.players[1],
-        "status": the_match.status(),
-        "winner": winner,
-    })
+fn scheduled_match(the_match: &Arc<Match>) -> ScheduledMatch<'_> {
+    let recorded = the_match.recorded.as_ref();
+    let [player_a, player_b] = &the_match.players;
+    ScheduledMatch {
+        match_id: &the_match.id,
+        player_A_id: player_a,
+        player_B_id: player_b,
+        status: the_match.status(),
+        winner: recorded.and_then(|recorded| recorded.result.winner.as_deref()),
+    }
 }
 
 impl Match {

@@ -603,6 +603,6 @@ fn address_of_the_manager_is_read_as_by_other_players() {
         }
     }
     for player in players(9, "http://127.0.0.1:80000") {
-        check_failure(player, 2, "--manager: got http://127.0.0.1:80000");
+        check_failure(player, 2, "http://127.0.0.1:80000");
     }
 }
