@@ -220,7 +220,8 @@ fn endless_headers_do_not_stop_a_league() {
 
 #[test]
 fn silent_connections_are_closed() {
-    let url = TestLeague::new("").manager("").url();
+    let manager = TestLeague::new("").manager("");
+    let url = manager.url();
     let half_a_body = HALF_OPEN[2].replace("5000", "50"); // a program waits longer for a long body
     in_parallel([HALF_OPEN[0], HALF_OPEN[1], &half_a_body], |bytes| {
         let started = Instant::now();
