@@ -1,6 +1,6 @@
-//! The agents that a manager starts as processes of its own: referees and players of a local league,
-//! or the referees of a class. They end when their standard input closes, so none is left behind,
-//! however the manager ends.
+//! The agents that a manager starts as processes of its own: referees and players of a local
+//! league, or the referees of a class. They end when their standard input closes, so none is left
+//! behind, however the manager ends.
 
 pub mod by_hand;
 pub mod entrants;
@@ -35,8 +35,8 @@ const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id"
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
-/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
-/// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
+/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for
+/// what other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
 pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     while !condition() {
@@ -54,9 +54,9 @@ pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
 pub struct Children(Vec<(String, Child)>);
 
 impl Children {
-    /// Starts the referees and those players that run on this machine. `stored` is the league that is
-    /// resumed: its agents get the ports that they had, since an agent on the port of another could
-    /// not be told from it.
+    /// Starts the referees and those players that run on this machine. `stored` is the league that
+    /// is resumed: its agents get the ports that they had, since an agent on the port of another
+    /// could not be told from it.
     pub fn start(
         program: &Program,
         entrants: &[Entrant],
@@ -98,8 +98,9 @@ impl Children {
 
     /// Returns true if as many agents have registered since this program started as there are
     /// children, and none of the children is still missing from a league that is resumed. (A player
-    /// that asks for no id may get another one than its child has here.) The error names a child that
-    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    /// that asks for no id may get another one than its child has here.) The error names a child
+    /// that has failed, or has ended before it registered; one that is killed later is lost like
+    /// any agent.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for (id, child) in &mut self.0 {
             let end = child.try_wait().ok().flatten();
@@ -137,8 +138,8 @@ impl Children {
     }
 }
 
-/// Prints what a player writes, with the player's name before each line. A problem that comes again in
-/// another match is printed once, and counted.
+/// Prints what a player writes, with the player's name before each line. A problem that comes again
+/// in another match is printed once, and counted.
 fn relay(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
@@ -213,8 +214,8 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
-/// is none, or if this manager has a port of its own: then another one may run here.
+/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if
+/// there is none, or if this manager has a port of its own: then another one may run here.
 fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u16 {
     if program.args.has("--port") {
         return 0;

@@ -35,7 +35,6 @@ pub struct Recipient {
     pub announcement: Option<Arc<Broadcast>>,
     /// Its delivery thread.
     pub thread: Option<Thread>,
-    policy: RetryPolicy,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
     needs_reset: bool,
@@ -79,7 +78,6 @@ impl Recipient {
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            policy,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
@@ -203,7 +201,7 @@ impl Recipient {
             return false;
         };
 
-        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
+        if notification.is_received(error, !self.has_attempts_left()) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))

@@ -115,8 +115,8 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
     commands.any(|command| by_hand::is_by_hand(command))
 }
 
-/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
-/// league without any result. A finished league of the same file of entrants is not played again.
+/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is
+/// a league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
     let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
@@ -227,8 +227,8 @@ fn own_commands(args: &Args) -> Vec<&str> {
     commands
 }
 
-/// Returns as many players: first those commands, then the strategies in turn. Each has a name of its
-/// own.
+/// Returns as many players: first those commands, then the strategies in turn. Each has a name of
+/// its own.
 pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> Vec<Entrant> {
     let commands = commands.iter().chain(strategies.iter().cycle());
     let mut numbers = BTreeMap::new();

@@ -38,8 +38,9 @@ pub struct GetLeague {
     pub rounds: Option<WhichRounds>,
 }
 
-/// The whole league. `version` grows with every document. A round that has not changed is shared with
-/// the document before. `next_at` is the time at which the matches of an announced round begin.
+/// The whole league. `version` grows with every document. A round that has not changed is shared
+/// with the document before. `next_at` is the time at which the matches of an announced round
+/// begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueView {
     pub schema_version: String,
@@ -83,9 +84,9 @@ pub struct Heading {
     pub referees_awaited: Option<u32>,
 }
 
-/// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
-/// call failed. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player that the
-/// operator has `removed` loses its matches. The endpoint is shown to this machine only.
+/// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the
+/// last call failed. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player
+/// that the operator has `removed` loses its matches. The endpoint is shown to this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
     pub id: String,
@@ -118,8 +119,8 @@ pub struct RoundView {
     pub changed: Option<u64>,
 }
 
-/// A match. The fields below the referee are there when it is recorded; the reason only if no number
-/// was drawn.
+/// A match. The fields below the referee are there when it is recorded; the reason only if no
+/// number was drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchView {
     pub match_id: String,

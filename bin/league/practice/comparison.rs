@@ -1,11 +1,11 @@
-//! Compares two players: both play the same rivals, cycle by cycle, until it is decided which one is
-//! better.
+//! Compares two players: both play the same rivals, cycle by cycle, until it is decided which one
+//! is better.
 //!
-//! The unit is one rival in one cycle: the expected points of the new player against this rival, less
-//! those of the old one (in games that draw no number, the points). They are counted from the league's
-//! document after each cycle. Then a sequential probability ratio test decides if the mean of these
-//! differences is `DELTA` or 0. Such a test may be made after every cycle. An ordinary error bar that
-//! is looked at after every cycle would be wrong far too often.
+//! The unit is one rival in one cycle: the expected points of the new player against this rival,
+//! less those of the old one (in games that draw no number, the points). They are counted from the
+//! league's document after each cycle. Then a sequential probability ratio test decides if the mean
+//! of these differences is `DELTA` or 0. Such a test may be made after every cycle. An ordinary
+//! error bar that is looked at after every cycle would be wrong far too often.
 
 use crate::page::document::Document;
 use crate::page::expected_points::{gains, pair_values_in};
@@ -46,8 +46,8 @@ pub fn evidence(differences: &[f64], cycles: usize) -> f64 {
     DELTA * (mean - DELTA / 2.0) / variance / BOUND
 }
 
-/// Returns the pairings of all rounds: the first two players meet each of the others once a cycle, and
-/// no player plays twice in a round.
+/// Returns the pairings of all rounds: the first two players meet each of the others once a cycle,
+/// and no player plays twice in a round.
 pub fn pairings(players: &[String]) -> Vec<Vec<[String; 2]>> {
     let [new, old, rivals @ ..] = players else {
         return Vec::new();
