@@ -20,6 +20,7 @@ use crate::protocol::{
     GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::{derive_seed, quoted_list, truncate};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
@@ -95,7 +96,7 @@ impl MoveMessages {
 }
 
 /// A move that was played.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Move {
     /// The player: 0 is player A, 1 is player B.
     pub seat: usize,

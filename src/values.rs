@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of characters of a peer's text that are shown or passed on.
@@ -139,10 +140,10 @@ pub fn format_seconds(time: Duration) -> String {
 }
 
 /// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two
-/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries.
+/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the values.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<String, T>")]
-pub struct ByPlayer<T>(Box<[(String, T)]>);
+pub struct ByPlayer<T>(Arc<[(String, T)]>);
 
 impl<T> ByPlayer<T> {
     /// Returns the value of a player.

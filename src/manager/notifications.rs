@@ -167,7 +167,7 @@ impl League {
     /// Returns the unfinished matches of a round that have a referee.
     pub fn assigned_matches(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
         self.open_matches(round)
-            .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
+            .filter_map(|the_match| Some((&**the_match, the_match.assignment()?)))
     }
 
     /// Returns the token of a player's match in a round; none if the assignment has none. The

@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The reason why a paused league does not go on.
 const PAUSED_REASON: &str =
@@ -126,7 +127,7 @@ impl League {
 
     /// Returns the matches of all rounds; before the start those that there would be with the
     /// players so far.
-    pub fn schedule_preview(&self) -> Cow<'_, [Match]> {
+    pub fn schedule_preview(&self) -> Cow<'_, [Arc<Match>]> {
         if self.started {
             Cow::Borrowed(&self.matches)
         } else {
@@ -244,7 +245,7 @@ fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
 }
 
 /// Returns the rounds of a schedule as they are shown, or one of them.
-pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value> {
+pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<Value> {
     let mut rounds = Vec::new();
     for round in schedule.chunk_by(|a, b| a.round == b.round) {
         let number = round[0].round;
@@ -256,7 +257,7 @@ pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value>
     rounds
 }
 
-fn scheduled_match(the_match: &Match) -> Value {
+fn scheduled_match(the_match: &Arc<Match>) -> Value {
     let winner = the_match
         .recorded
         .as_ref()

@@ -44,10 +44,16 @@ impl League {
             return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
 
-        // Every referee that was given the match may report it.
+        // Every referee that was given the match may report it as played. A player may refuse the
+        // token of an earlier referee, so that one cannot know who fails.
         let mut assignments = the_match.assignments.iter();
         if !assignments.any(|assignment| assignment.referee_id == sender.id) {
             let problem = format!("{} is not the referee of {id}", sender.id);
+            return Err(ProtocolError::mismatch("sender", problem));
+        }
+        let has_the_match = the_match.referee() == Some(&*sender.id);
+        if !has_the_match && result_status(&result) == ResultStatus::TechnicalLoss {
+            let problem = format!("{id} was given to another referee, which decides who fails");
             return Err(ProtocolError::mismatch("sender", problem));
         }
 

@@ -128,7 +128,7 @@ impl<'a> RoundLoop<'a> {
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
         let store = &self.manager.store;
-        store.read(|league| self.enter_open_round(league));
+        self.enter_open_round();
         let mut warnings = None; // none unless matches are assigned
         let is_new = store.commit_event(|league| {
             let event = self.next_event(league, referees);
@@ -153,11 +153,13 @@ impl<'a> RoundLoop<'a> {
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
     /// already goes on at once.
-    fn enter_open_round(&mut self, league: &League) {
-        if let Some(round) = league.open_round()
+    fn enter_open_round(&mut self) {
+        let store = &self.manager.store;
+        if let Some(round) = store.read(League::open_round)
             && round != self.round
         {
-            let is_resumed = league.assigned_matches(round).next().is_some();
+            self.manager.hooks.before_round(self.manager, round);
+            let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
             self.round = round;
             self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
         }

@@ -107,6 +107,7 @@ impl Client {
             .max_idle_connections(0)
             .input_buffer_size(8 << 10) // the default of 128 KB is cleared for every request
             .output_buffer_size(8 << 10)
+            .max_response_header_size(7 << 10) // more would not fit into the buffer, and be no answer
             .user_agent("even-odd-league")
             .build();
 

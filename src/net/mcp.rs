@@ -97,7 +97,10 @@ pub fn answer<A: Agent>(
             "serverInfo": server,
             "instructions": agent.toolbox().instructions,
         }),
-        "ping" if !is_stateless => json!({}),
+        "ping" if !is_stateless => {
+            agent.on_ping(params["auth_token"].as_str());
+            json!({})
+        }
         name if name.starts_with("notifications/") => json!({}),
         name => {
             let error = HandlerError::not_found(A::KIND, name).into_json_rpc();
@@ -272,10 +275,10 @@ fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
         let mut entry = tool_entry(
             tool.name,
             tool.description,
-            tool.input_schema,
+            (tool.input_schema)(),
             tool.read_only,
         );
-        entry["outputSchema"] = tool.output_schema;
+        entry["outputSchema"] = (tool.output_schema)();
         list.push(entry);
     }
     list

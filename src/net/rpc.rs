@@ -93,11 +93,16 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Returns true unless a browser sends the request for a foreign page.
+    /// Returns true unless a browser sends the request for a foreign page. A page of this agent that
+    /// came under another name, through a proxy, has the rights of another machine (`peer`).
     fn has_own_origin(&self, http: &HttpRequest) -> bool {
         match http.headers("Origin")[..] {
             [] => true,
-            [origin] => self.is_own(origin),
+            [origin] => {
+                let host = http.header("Host").unwrap_or_default();
+                let is_forwarded = origin.rsplit("//").next() == Some(host);
+                self.is_own(origin) || is_forwarded
+            }
             _ => false,
         }
     }

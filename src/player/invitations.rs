@@ -103,11 +103,12 @@ impl Invitations {
     }
 
     /// Joins a match. A newer invitation replaces an older one. Returns false if it is the same one
-    /// again, which keeps our moves.
+    /// again, which keeps our moves. An announcement is demanded where the manager proves itself.
     pub fn join(
         &mut self,
         envelope: &Envelope,
         invitation: GameInvitation,
+        demands_announcement: bool,
     ) -> Result<bool, ProtocolError> {
         let match_id = invitation.match_id;
 
@@ -119,12 +120,12 @@ impl Invitations {
             return Err(ProtocolError::wrong_token(problem));
         }
 
-        // Other programs must not fill our memory.
-        let is_known = self.is_announced(&match_id) || self.joined.contains_key(&match_id);
+        // Other programs must not ask for our choices, nor fill our memory.
         let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
-        if !is_known && unannounced.count() >= MAX_UNANNOUNCED {
-            let problem = "the league manager has not announced it, and too many such matches \
-                were joined already";
+        let is_full = unannounced.count() >= MAX_UNANNOUNCED;
+        let is_excess = is_full && !self.joined.contains_key(&match_id);
+        if !self.is_announced(&match_id) && (demands_announcement || is_excess) {
+            let problem = "the league manager has not announced this match to us";
             return Err(ProtocolError::mismatch("match_id", problem));
         }
 

@@ -51,6 +51,8 @@ pub trait MatchIo: Sync {
     fn time_elapsed(&self) -> Duration;
     /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
+    /// Writes the moves of a match that is not over to disk. Fails like `save`.
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted>;
     /// Writes the result to disk. Fails if the match is no longer ours, or if the disk fails.
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
@@ -58,15 +60,17 @@ pub trait MatchIo: Sync {
 /// Plays one match and returns its result.
 pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
-    let mut moves = Vec::new();
+    let mut moves = assignment.moves.clone();
     let mut failures = [None, None]; // by seat
 
-    // Invite both players at the same time.
-    let answers = io.in_parallel(&[0, 1], |seat| {
-        PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
-    })?;
-    for (seat, answer) in answers.into_iter().enumerate() {
-        failures[seat] = answer?.err();
+    // Invite both players at the same time, unless the match goes on after a restart.
+    if moves.is_empty() {
+        let answers = io.in_parallel(&[0, 1], |seat| {
+            PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
+        })?;
+        for (seat, answer) in answers.into_iter().enumerate() {
+            failures[seat] = answer?.err();
+        }
     }
 
     // Collect moves until the game is over or a player has failed.
@@ -83,6 +87,9 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
             }
         }
         seats = game.players_to_move(&moves);
+        if failures == [None, None] && !seats.is_empty() {
+            io.save_moves(&moves)?;
+        }
     }
 
     // Decide who has won.
@@ -111,8 +118,6 @@ struct PlayerCall<'a, Io> {
     attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
-    /// True if the player was invited again, since it had been restarted.
-    is_invited_again: bool,
 }
 
 /// The consequence of a failed attempt.
@@ -142,7 +147,6 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             deadline: Duration::ZERO,
             attempts: Attempts::new(io.config().retry_policy),
             is_correction: false,
-            is_invited_again: false,
         }
     }
 
@@ -187,20 +191,15 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation is invited again, but
-    /// only once and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation is invited again, once
+    /// and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
-            Err(CallError::Refused(error, _))
-                if error.is_unknown_match() && !self.is_invited_again =>
-            {
-                self.is_invited_again = true;
-                match self.invite() {
-                    Ok(()) => self.send_question(moves),
-                    Err(_) => answer,
-                }
-            }
+            Err(CallError::Refused(error, _)) if error.is_unknown_match() => match self.invite() {
+                Ok(()) => self.send_question(moves),
+                Err(_) => answer,
+            },
             _ => answer,
         }
     }
@@ -234,21 +233,27 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
+    /// | token or match refused    | is repeated       | is repeated                          |
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
+    ///
+    /// A player that refuses the token or the match may soon answer otherwise: the announcement of
+    /// the match is on its way to it, or its next invitation is.
     fn next_step(&mut self, failure: &CallError) -> NextStep {
         let Some(delay) = self.attempts.next_delay() else {
             return NextStep::GiveUp;
         };
 
+        let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
-        if (is_too_slow && self.is_correction)
-            || (self.question == Question::Join && !has_connection_failed)
-        {
+        let is_unannounced = matches!(failure, CallError::Refused(error, _)
+            if error.error_code == ErrorCode::TokenInvalid || error.is_unknown_match());
+        if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() {
+        } else if failure.is_retryable() || is_unannounced {
             NextStep::AskLater(delay)
+        } else if is_invitation {
+            NextStep::GiveUp
         } else {
             NextStep::AskNow
         }

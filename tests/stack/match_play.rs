@@ -5,7 +5,7 @@
 
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
-use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
+use league::games::{self, Game, Move, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
@@ -99,6 +99,7 @@ struct MatchLog {
     errors: [Vec<GameError>; 2],
     overs: Vec<GameOver>,
     kept: Vec<GameResult>,
+    saved_moves: usize,
     /// How many were asked at the same time, each time.
     at_once: Vec<usize>,
 }
@@ -302,6 +303,13 @@ impl MatchIo for Script {
         zero().plus(self.time_elapsed())
     }
 
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
+        let number = self.seen().saved_moves + 1;
+        assert_eq!(moves.len(), number, "each move is saved once");
+        self.seen().saved_moves = number;
+        Ok(())
+    }
+
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
         if self.taken_at == Some(MatchState::DrawingNumber) {
             return Err(Aborted);
@@ -319,7 +327,7 @@ fn describe(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
-    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("none");
     let score = match_result(outcome, &usual()).score;
     let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
     let points = format!("{a}-{b}");
@@ -363,7 +371,7 @@ fn match_golden() {
 }
 
 #[test]
-fn restarted_player_is_invited_once_more() {
+fn restarted_player_is_invited_again() {
     let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
     let once = story(&format!("well, {unknown}"));
     let expected = "t=0s GAME_INVITATION, 5 s
@@ -374,8 +382,9 @@ t=1s GAME_OVER
 WIN, winner P02";
     assert!(once.starts_with(expected), "{once}");
     let always = story(&format!(
-        "well, {unknown}, well, {unknown}, {unknown}, {unknown}"
+        "well, {unknown}, well, {unknown}, {unknown}, well, {unknown}, {unknown}, well, {unknown}"
     ));
-    assert_eq!(always.matches("GAME_INVITATION").count(), 2, "{always}");
+    let invited = always.matches("GAME_INVITATION").count();
+    assert_eq!(invited, 4, "once in each attempt: {always}");
     assert!(always.contains("TECHNICAL_LOSS, winner P01"), "{always}");
 }

@@ -11,6 +11,7 @@ use league::manager::league::{League, Match};
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
 use league::values::derive_seed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a false report says.
 const LIES: [&str; 6] = [
@@ -67,7 +68,7 @@ fn assign(rng: &mut Rng, story: &mut OfflineLeague) {
     };
     story.does(&format!("walkovers {round}"));
     story.does(&format!("assign {round} {}", present.join(" ")));
-    let is_held = |game: &Match| present.iter().any(|id| game.referee() == Some(id));
+    let is_held = |game: &Arc<Match>| present.iter().any(|id| game.referee() == Some(id));
     let mut open = story.league.open_matches(round);
     let is_well = present.is_empty() || open.all(is_held);
     assert!(is_well, "nobody has an open match who is gone");

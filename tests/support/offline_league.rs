@@ -17,6 +17,7 @@ use league::values::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the scripts of a folder, each with a league of its own.
@@ -313,7 +314,7 @@ impl OfflineLeague {
         self.happens(event, "");
         let pairs = before.iter().zip(&self.league.matches);
         let moved = pairs.filter(|(old, new)| old.assignment() != new.assignment());
-        let line = |(old, new): (&Match, &Match)| {
+        let line = |(old, new): (&Arc<Match>, &Arc<Match>)| {
             let tokens = |game: &Match| game.assignment().cloned().map(|item| item.tokens);
             assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
             format!("{} {}\n", new.id, new.referee().unwrap())

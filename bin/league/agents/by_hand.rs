@@ -18,7 +18,7 @@ use league::net::sync::Shared;
 use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{print_line, sanitize};
+use league::program::terminal::{Terminal, print_line, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -302,6 +302,11 @@ impl PlayerHooks for ByHand {
             base-uri 'none'; form-action 'none'";
         let page = include_str!("by_hand.html");
         (path == "/").then(|| text_response("html", headers, page.into()))
+    }
+
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
+        self.note(line);
     }
 
     /// Ends the waiting of the clients.

@@ -88,7 +88,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let stored = stored_league(args)?;
-    if let Some(stored) = &stored {
+    if let Some(stored) = &stored
+        && !args.has("--restarted")
+    {
         check_stored(args, stored, &entrants)?;
     }
     if kind.is_practice() && !is_by_hand(&entrants) {
@@ -96,6 +98,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     }
     Ok(Setup {
         kind,
+        own: own_names(args, &entrants),
         entrants,
         stored,
         _lock: Some(lock),
@@ -115,8 +118,8 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
     commands.any(|command| by_hand::is_by_hand(command))
 }
 
-/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is
-/// a league without any result. A finished league of the same file of entrants is not played again.
+/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
+/// league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
     let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
@@ -188,11 +191,7 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
         strategies.truncate(FILLERS);
     }
 
-    let commands = match args.text("--new") {
-        Some(new) => vec![new, args.text("--old").unwrap_or("random")],
-        None => own_commands(args),
-    };
-
+    let commands = own_commands(args);
     let (min, default) = match kind {
         LeagueKind::Comparison => {
             let all = commands.len() + strategies.len();
@@ -217,8 +216,12 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
     Ok(entrants)
 }
 
-/// Returns the commands of `--mine`, which may be given several times, with several commands each.
+/// Returns the commands of the two players that are compared, or those of `--mine`, which may be given
+/// several times, with several commands each.
 fn own_commands(args: &Args) -> Vec<&str> {
+    if let Some(new) = args.text("--new") {
+        return vec![new, args.text("--old").unwrap_or("random")];
+    }
     let mut commands = Vec::new();
     for value in args.all("--mine") {
         commands.extend(value.split(',').map(str::trim));
@@ -227,8 +230,20 @@ fn own_commands(args: &Args) -> Vec<&str> {
     commands
 }
 
-/// Returns as many players: first those commands, then the strategies in turn. Each has a name of
-/// its own.
+/// Returns the names of the user's own players: those of the command line, or those of a file that are
+/// no finished strategies.
+fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
+    let commands = own_commands(args);
+    let mut own = name_players(&commands, &[], commands.len());
+    if args.has("--entrants") {
+        own = entrants.to_vec();
+        own.retain(Entrant::is_own);
+    }
+    own.into_iter().map(|entrant| entrant.name).collect()
+}
+
+/// Returns as many players: first those commands, then the strategies in turn. Each has a name of its
+/// own.
 pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> Vec<Entrant> {
     let commands = commands.iter().chain(strategies.iter().cycle());
     let mut numbers = BTreeMap::new();

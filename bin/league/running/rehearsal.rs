@@ -6,6 +6,7 @@
 //! any match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
+use league::games::Move;
 use league::json::deserialize;
 use league::manager::Manager;
 use league::manager::league::Member;
@@ -42,7 +43,10 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
                 let players = league.members(AgentKind::Player);
                 players.into_iter().cloned().collect::<Vec<Member>>()
             });
-            for Member { id, meta, .. } in players {
+            for Member {
+                id, meta, token, ..
+            } in players
+            {
                 let registration = manager.notifier.status(&id).registrations;
                 if registration == 0 || !document.rehearsals.begin(&id, registration) {
                     continue;
@@ -50,7 +54,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 spawn("rehearsal", move || {
-                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint);
+                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint, token);
                     let name = sanitize(&meta.display_name);
                     let text = match &*verdict {
                         PLAYS => format!("{id} {name} plays"),
@@ -65,8 +69,9 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
     });
 }
 
-/// Plays a match with a player, and returns the verdict.
-fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
+/// Plays a match with a player, and returns the verdict. No announcement names the match, so the
+/// player's own token proves that its invitation comes from the manager.
+fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> String {
     let league = &manager.program.config.league;
     let entry = MatchEntry {
         match_id: MATCH_ID.into(),
@@ -77,7 +82,7 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
         referee_id: None,
         player_A_endpoint: Some(endpoint.into()),
         player_B_endpoint: Some(endpoint.into()), // nothing is sent to the opponent
-        player_A_token: None,
+        player_A_token: Some(token),
         player_B_token: None,
         player_A_standings: None,
         player_B_standings: None,
@@ -181,6 +186,10 @@ impl MatchIo for RehearsalIo<'_> {
 
     fn clock(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    fn save_moves(&self, _: &[Move]) -> Result<(), Aborted> {
+        Ok(())
     }
 
     fn save(&self, _: &GameResult) -> Result<(), Aborted> {
