@@ -300,8 +300,8 @@ fn take_port(
     }
 }
 
-/// Returns the ports that a program may take without `--port`: that of the files, which for a manager
-/// is `default_league_manager_port`; else all of the range that are not listed.
+/// Returns the ports that a program may take without `--port`: that of the files, which for a
+/// manager is `default_league_manager_port`; else all of the range that are not listed.
 pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
     if kind == AgentKind::Manager {
         return vec![config.system.network.default_league_manager_port];

@@ -38,7 +38,6 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Instant;
 
 /// The description of a referee for language models.
@@ -217,18 +216,13 @@ impl Referee {
 
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
-        let policy = program.config.system.retry_policy;
         let game_over = assignment.game_over(&game_result(recorded));
 
         for seat in [0, 1] {
             let (peer, context) = recipient(program, &assignment, seat, timeout);
-            let client = Arc::clone(&program.client);
-            let game_over = game_over.clone();
-            spawn("correction", move || {
-                let is_retryable = CallError::is_retryable;
-                let send = || client.notify(&peer, &game_over, &context);
-                let _ = policy.retry(thread::sleep, is_retryable, send);
-            });
+            let attempts = Attempts::new(program.config.system.retry_policy);
+            let message = game_over.clone();
+            attempts.notify_from_thread("correction", &program.client, peer, message, context);
         }
     }
 

@@ -43,7 +43,8 @@ pub fn keep_writing(manager: &Arc<Manager>) {
 }
 
 impl Manager {
-    /// Writes what is new in the league. That it cannot be written is said once, and stops no league.
+    /// Writes what is new in the league. That it cannot be written is said once, and stops no
+    /// league.
     pub fn write_files(&self) {
         let mut written = lock(&self.written_files);
         let result = self.write_changes(&mut written);

@@ -154,17 +154,7 @@ pub struct League {
     pub announcement_version: u64,
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
-    pub(super) table: CachedTable,
-}
-
-/// A table that is made when it is first asked for. Leagues are equal without regard to it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CachedTable(pub(super) OnceLock<Vec<Standing>>);
-
-impl PartialEq for CachedTable {
-    fn eq(&self, _: &CachedTable) -> bool {
-        true
-    }
+    pub(super) table: OnceLock<Vec<Standing>>,
 }
 
 impl League {
@@ -185,14 +175,14 @@ impl League {
             version: 0,
             announcement_version: 0,
             stats: BTreeMap::new(),
-            table: CachedTable::default(),
+            table: OnceLock::new(),
         }
     }
 
     /// Changes the state by an event.
     pub fn apply(&mut self, event: &Event) {
         self.version += 1;
-        self.table = CachedTable::default();
+        self.table = OnceLock::new();
         match event {
             Event::Registered(member) => self.apply_registered(member),
             Event::Started { seed, rounds } => {

@@ -15,6 +15,7 @@ use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
+use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
 use crate::program::session::REMOVED;
 use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
@@ -260,15 +261,8 @@ impl Notifier {
             ..MessageContext::default()
         };
 
-        let (client, policy, peer) = (
-            Arc::clone(&self.client),
-            self.retry_policy,
-            self.peer(member),
-        );
-        spawn("removed", move || {
-            let send = || client.notify(&peer, &message, &context);
-            let _ = policy.retry(thread::sleep, CallError::is_retryable, send);
-        });
+        let attempts = Attempts::new(self.retry_policy);
+        attempts.notify_from_thread("removed", &self.client, self.peer(member), message, context);
     }
 
     /// Records that an agent has registered, perhaps again. It gets everything again that still

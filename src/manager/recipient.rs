@@ -32,9 +32,8 @@ pub struct Recipient {
     pub announcement: Option<Arc<Broadcast>>,
     /// Its delivery thread.
     pub thread: Option<Thread>,
-    policy: RetryPolicy,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
-    /// pinged at the base delay of the retry policy instead.
+    /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
@@ -79,7 +78,6 @@ impl Recipient {
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            policy,
             ping_interval,
             progress: Progress::default(),
             needs_reset: true,
@@ -209,7 +207,7 @@ impl Recipient {
             return false;
         };
 
-        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
+        if notification.is_received(error, !self.has_attempts_left()) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))

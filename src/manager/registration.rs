@@ -323,7 +323,8 @@ impl League {
 
         let Some(token) = &envelope.auth_token else {
             let problem = "missing; it came with the registration";
-            return Err(wrong_token(ErrorCode::TokenMissing, problem));
+            let code = ErrorCode::TokenMissing;
+            return Err(ProtocolError::field(code, "auth_token", problem));
         };
 
         let problem = match (self.token_owner(token), named) {
@@ -342,15 +343,11 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        let error = ProtocolError::wrong_token(problem);
         Err(error
             .with_context("provided_token", truncate(token, 60))
             .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
-}
-
-fn wrong_token(code: ErrorCode, problem: impl Into<String>) -> ProtocolError {
-    ProtocolError::field(code, "auth_token", problem)
 }
 
 fn not_registered(sender: &str) -> ProtocolError {

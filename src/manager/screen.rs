@@ -44,8 +44,8 @@ pub fn follow(manager: &Arc<Manager>, hint: Hint) {
 }
 
 impl Manager {
-    /// Prints what is new in the league, and at its end the table and the champion. Returns the number
-    /// of events; `None` if the end has been printed, or if nothing is to be printed.
+    /// Prints what is new in the league, and at its end the table and the champion. Returns the
+    /// number of events; `None` if the end has been printed, or if nothing is to be printed.
     pub fn print_news(&self) -> Option<u64> {
         let mut screen = lock(&self.screen);
         let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;

@@ -1,5 +1,5 @@
-//! The command line. The options are read from the text that `--help` prints. Read next: `config.rs`,
-//! the files.
+//! The command line. The options are read from the text that `--help` prints. Read next:
+//! `config.rs`, the files.
 
 use super::terminal::{print_error, print_line};
 use crate::json::is_similar;

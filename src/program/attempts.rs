@@ -4,6 +4,10 @@
 //! (`manager/recipient.rs`).
 
 use super::config::{Backoff, RetryPolicy};
+use crate::net::client::{Client, MessageContext, Peer};
+use crate::net::sync::spawn;
+use crate::protocol::{Call, StatusOk};
+use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -63,6 +67,24 @@ impl Attempts {
         let delay = self.next_delay();
         delay.map(thread::sleep).is_some()
     }
+
+    /// Sends a notification from a thread of its own, until it is received or no attempt is left.
+    pub fn notify_from_thread(
+        mut self,
+        thread: &str,
+        client: &Arc<Client>,
+        to: Peer,
+        message: impl Call<Reply = StatusOk> + Send + 'static,
+        context: MessageContext,
+    ) {
+        let client = Arc::clone(client);
+        spawn(thread, move || {
+            while let Err(error) = client.notify(&to, &message, &context)
+                && error.is_retryable()
+                && self.wait()
+            {}
+        });
+    }
 }
 
 impl RetryPolicy {
@@ -81,22 +103,5 @@ impl RetryPolicy {
             .map(|failed| self.max_delay(failed))
             .sum();
         timeout * self.max_retries + delays
-    }
-
-    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
-    pub fn retry<T, E>(
-        &self,
-        sleep: impl Fn(Duration),
-        should_retry: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut attempts = Attempts::new(*self);
-        loop {
-            let result = attempt();
-            match (&result, attempts.next_delay()) {
-                (Err(error), Some(delay)) if should_retry(error) => sleep(delay),
-                _ => return result,
-            }
-        }
     }
 }

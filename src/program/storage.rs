@@ -29,8 +29,8 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file for reading and writing, and creates it and its folder if they do not exist. While no
-/// file descriptor is left it waits: under a flood of connections they become free again.
+/// Opens a file for reading and writing, and creates it and its folder if they do not exist. While
+/// no file descriptor is left it waits: under a flood of connections they become free again.
 fn open(path: &Path, access: Access) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
@@ -76,8 +76,8 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     renamed.map_err(|error| with_path(to, error))
 }
 
-/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next to
-/// it: Windows lets no other program read a locked file, and moves no folder with an open one.
+/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next
+/// to it: Windows lets no other program read a locked file, and moves no folder with an open one.
 pub fn lock(path: &Path) -> io::Result<File> {
     let file = open(&path.with_extension("lock"), Access::Owner)?;
     let locked = system::retry(|| Ok(file.try_lock()?));

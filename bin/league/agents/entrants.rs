@@ -1,6 +1,6 @@
 //! Entrants. A file of entrants has a line for each player: its name, a tab, and the command that
-//! starts the player. A URL in the place of the command stands for a player of another machine, which
-//! registers by itself.
+//! starts the player. A URL in the place of the command stands for a player of another machine,
+//! which registers by itself.
 
 use crate::agents::strategies;
 use league::program::args::Exit;
@@ -20,8 +20,8 @@ const MAX_NAME: usize = 30;
 pub struct Entrant {
     /// The name in the tables.
     pub name: String,
-    /// The command that starts it here: the name of a strategy, or a program with its options; or the URL of a
-    /// player that is started on another machine.
+    /// The command that starts it here: the name of a strategy, or a program with its options; or
+    /// the URL of a player that is started on another machine.
     pub command: String,
 }
 

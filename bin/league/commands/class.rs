@@ -1,5 +1,5 @@
-//! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
-//! address by which others reach that machine. This file sets the options that the command line
+//! `league class`: a league for a class. The manager stays, with referees on its own machine, on
+//! the address by which others reach that machine. This file sets the options that the command line
 //! leaves open; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.

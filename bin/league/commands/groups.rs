@@ -1,12 +1,12 @@
-//! `league groups` deals many entrants into files of entrants (`agents/entrants.rs`). Each group is a
-//! local league of its own, so groups can be played at the same time, also on several machines.
+//! `league groups` deals many entrants into files of entrants (`agents/entrants.rs`). Each group is
+//! a local league of its own, so groups can be played at the same time, also on several machines.
 //! `season.rs` adds them up.
 
 use crate::agents::entrants::{Entrant, read, text};
-use league::games::derive_seed;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{self, Access};
 use league::program::terminal::{plural, print_line};
+use league::values::derive_seed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -47,8 +47,8 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
     groups
 }
 
-/// Writes a file for each group. Writing the same groups again changes nothing; other groups are not
-/// overwritten.
+/// Writes a file for each group. Writing the same groups again changes nothing; other groups are
+/// not overwritten.
 pub fn run(args: &Args) -> Result<(), Exit> {
     let entrants = read(Path::new(require(args, "--entrants")?))?;
     let folder = Path::new(require(args, "--out")?).join(FOLDER);

@@ -1,5 +1,5 @@
-//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python; or a
-//! copy of the small league, which the labs of the guide change.
+//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python;
+//! or a copy of the small league, which the labs of the guide change.
 
 use crate::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};

@@ -1,5 +1,5 @@
-//! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a referee,
-//! and the players. If one of them fails, all end.
+//! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a
+//! referee, and the players. If one of them fails, all end.
 
 use crate::agents::installed_program;
 use league::program::args::{Args, Exit, Usage};

@@ -1,7 +1,7 @@
-//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the status
-//! of its agents. `Document` keeps the newest one for all readers. However many read it and however
-//! much happens, a new one is made at most once a second, and shares with the last one the rounds in
-//! which nothing has changed. Under the league's lock only the other rounds are copied.
+//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the
+//! status of its agents. `Document` keeps the newest one for all readers. However many read it and
+//! however much happens, a new one is made at most once a second, and shares with the last one the
+//! rounds in which nothing has changed. Under the league's lock only the other rounds are copied.
 
 use crate::page::view::{
     AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, Practice, RoundView,
@@ -38,8 +38,8 @@ impl Rehearsals {
         lock(&self.0).get(player_id)?.verdict.clone()
     }
 
-    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
-    /// or plays one now.
+    /// Notes that a rehearsal begins. Returns false if the player has had it since this
+    /// registration, or plays one now.
     pub fn begin(&self, player_id: &str, registration: u32) -> bool {
         let mut all = lock(&self.0);
         if let Some(last) = all.get(player_id)

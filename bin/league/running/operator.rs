@@ -1,9 +1,9 @@
 //! The commands to a running manager: `start`, `status`, `pause` and the others.
 //!
 //! They are typed into any terminal, and in a class also into the manager's own. A command is a
-//! message to the manager whose data folder this is. The answer is a sentence that says by name what
-//! was done. A plain `league_manager` has no public document, so players are named by their ids, and
-//! `status` shows what `GET /health` says.
+//! message to the manager whose data folder this is. The answer is a sentence that says by name
+//! what was done. A plain `league_manager` has no public document, so players are named by their
+//! ids, and `status` shows what `GET /health` says.
 
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
@@ -144,8 +144,8 @@ impl Operator {
         }
     }
 
-    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it would
-    /// print that there is no such tool.
+    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it
+    /// would print that there is no such tool.
     fn view(&self) -> Result<Option<LeagueView>, Exit> {
         if !self.has_document()? {
             return Ok(None);

@@ -1,9 +1,9 @@
-//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that counts
-//! for nothing. So it is known before the start who would lose technically, and why.
+//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that
+//! counts for nothing. So it is known before the start who would lose technically, and why.
 //!
 //! The match is played by the referee's own code (`match_play.rs` of the stack), in the manager's
-//! process, against an opponent that always answers well. The player is told of its faults, as in any
-//! match, but of no result, so nothing of the match stays in its history.
+//! process, against an opponent that always answers well. The player is told of its faults, as in
+//! any match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
 use league::games::Move;
