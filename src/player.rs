@@ -449,6 +449,9 @@ impl Player {
                 .hooks
                 .result(&line, self.session.program.terminal);
         }
+        if self.session.state() == AgentState::Shutdown {
+            self.save_history(); // nothing else saves it after the end of the league
+        }
         Ok(())
     }
 

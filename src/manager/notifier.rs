@@ -87,10 +87,13 @@ impl Notifier {
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
-        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+        let [written, new] = [before, newest].map(|published| Progress {
+            is_over: published.referees.is_over, // the end is published to referees first
+            ..published.players
+        });
+        self.write_new_texts(&mut state.texts, league, written, new);
 
         let has_new_announcement = before.referees.announcement != newest.referees.announcement;
-        let is_end = newest.players.is_over && !before.players.is_over;
         let mut threads = Vec::new();
         for member in league.members.values() {
             let Some(recipient) = state.recipients.get_mut(&member.id) else {
@@ -99,7 +102,7 @@ impl Notifier {
             if has_new_announcement || recipient.announcement.is_none() {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
-            if is_end {
+            if newest.to(member.kind).is_over && !before.to(member.kind).is_over {
                 recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
@@ -261,8 +264,14 @@ impl Notifier {
             ..MessageContext::default()
         };
 
-        let attempts = Attempts::new(self.retry_policy);
-        attempts.notify_from_thread("removed", &self.client, self.peer(member), message, context);
+        let (client, peer) = (Arc::clone(&self.client), self.peer(member));
+        let mut attempts = Attempts::new(self.retry_policy);
+        spawn("removed", move || {
+            while let Err(error) = client.notify(&peer, &message, &context)
+                && error.is_retryable()
+                && attempts.wait()
+            {}
+        });
     }
 
     /// Records that an agent has registered, perhaps again. It gets everything again that still
@@ -338,8 +347,10 @@ impl Notifier {
     /// ports no program answers get all attempts of the retry policy, and no more.
     pub fn is_done(&self) -> bool {
         let state = lock(&self.state);
+        let published = state.published;
         let mut recipients = state.recipients.values();
-        recipients.all(|one| one.is_gone() || one.has_received(state.published))
+        published.players.is_over == published.referees.is_over
+            && recipients.all(|one| one.is_gone() || one.has_received(published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,

@@ -16,6 +16,7 @@ use super::overdue::{FutureTime, ReportDeadlines};
 use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
+use crate::program::SHUTDOWN_TIMEOUT;
 use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
 use std::io;
@@ -55,6 +56,8 @@ pub struct RoundLoop<'a> {
     assigned_at: Instant,
     /// The time by which each referee must have reported its matches.
     reports: ReportDeadlines,
+    /// The time at which the end of the league was published to the referees.
+    ended_at: Option<Instant>,
 }
 
 impl<'a> RoundLoop<'a> {
@@ -67,6 +70,7 @@ impl<'a> RoundLoop<'a> {
             starts_at: None,
             assigned_at: Instant::now(),
             reports: ReportDeadlines::default(),
+            ended_at: None,
         }
     }
 
@@ -199,7 +203,8 @@ impl<'a> RoundLoop<'a> {
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when
-    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The end
+    /// of the league is published to referees first, since their players may lack a result.
     fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();
@@ -224,6 +229,10 @@ impl<'a> RoundLoop<'a> {
         if !(is_published || is_due && self.have_players_received(league, before.players)) {
             referees.announcement = 0;
         }
+        players.is_over &= self.have_referees_ended();
+        if referees.is_over {
+            self.ended_at.get_or_insert_with(Instant::now);
+        }
         notifier.publish(league, Published { players, referees })
     }
 
@@ -245,6 +254,15 @@ impl<'a> RoundLoop<'a> {
         self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT
             || published.announcement == league.announcement_version
                 && self.manager.notifier.have_received(AgentKind::Player)
+    }
+
+    /// Returns true if all referees that answer have taken the end of the league, or have had enough
+    /// time to finish what they were sending.
+    fn have_referees_ended(&self) -> bool {
+        self.ended_at.is_some_and(|time| {
+            time.elapsed() >= SHUTDOWN_TIMEOUT
+                || self.manager.notifier.have_received(AgentKind::Referee)
+        })
     }
 
     /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of

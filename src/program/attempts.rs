@@ -4,10 +4,6 @@
 //! (`manager/recipient.rs`).
 
 use super::config::{Backoff, RetryPolicy};
-use crate::net::client::{Client, MessageContext, Peer};
-use crate::net::sync::spawn;
-use crate::protocol::{Call, StatusOk};
-use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
@@ -66,24 +62,6 @@ impl Attempts {
     pub fn wait(&mut self) -> bool {
         let delay = self.next_delay();
         delay.map(thread::sleep).is_some()
-    }
-
-    /// Sends a notification from a thread of its own, until it is received or no attempt is left.
-    pub fn notify_from_thread(
-        mut self,
-        thread: &str,
-        client: &Arc<Client>,
-        to: Peer,
-        message: impl Call<Reply = StatusOk> + Send + 'static,
-        context: MessageContext,
-    ) {
-        let client = Arc::clone(client);
-        spawn(thread, move || {
-            while let Err(error) = client.notify(&to, &message, &context)
-                && error.is_retryable()
-                && self.wait()
-            {}
-        });
     }
 }
 

@@ -37,7 +37,7 @@ pub trait MatchIo: Sync {
     ) -> Result<C::Reply, CallError>;
     /// Tells a player what was wrong, without waiting for it.
     fn send_error(&self, seat: usize, error: GameError);
-    /// Tells both players the result, and waits until both have received it or timed out.
+    /// Tells both players the result, and waits for one attempt. More follow without waiting.
     fn send_result(&self, result: GameOver);
     /// Runs a task for several seats at the same time.
     fn in_parallel<T: Send>(
@@ -191,12 +191,12 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation is invited again, once
-    /// and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation, or that was invited by
+    /// an older message since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
-            Err(CallError::Refused(error, _)) if error.is_unknown_match() => match self.invite() {
+            Err(CallError::Refused(error, _)) if error.lacks_invitation() => match self.invite() {
                 Ok(()) => self.send_question(moves),
                 Err(_) => answer,
             },
@@ -247,7 +247,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let is_unannounced = matches!(failure, CallError::Refused(error, _)
-            if error.error_code == ErrorCode::TokenInvalid || error.is_unknown_match());
+            if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
         if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
         } else if failure.is_retryable() || is_unannounced {

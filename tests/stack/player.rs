@@ -4,6 +4,8 @@
 
 use super::support::fake::{self, TOKEN, converse, message_of_line, told};
 use super::support::*;
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -458,4 +460,30 @@ true invites R1M1: joins
 true ends R1M1 P01: ok";
     converse(&player.url(), story);
     player.wait_for_error("P01: the history is not saved: ");
+}
+
+#[test]
+fn result_in_hand_at_the_end_is_saved() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let mut player = player(&test, &manager, "");
+    let url = player.url();
+    converse(&url, "manager announces R1M1: ok\ntrue invites R1M1: joins");
+
+    // One half of GAME_OVER comes before the end of the league, the other half after it.
+    let params = message_of_line("true ends R1M1 P01");
+    let body =
+        json!({"jsonrpc": "2.0", "method": "notify_match_result", "params": params, "id": 1});
+    let body = body.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", player.port().parse().unwrap())).unwrap();
+    let (first, second) = body.split_at(20);
+    stream.write_all((head + first).as_bytes()).unwrap();
+    converse(&url, "manager ends: ok");
+    stream.write_all(second.as_bytes()).unwrap();
+    player.wait_for_success();
+    let history = test.data("players/P01/history.json");
+    assert_eq!(history["matches"][0]["match_id"], "R1M1");
 }
