@@ -66,6 +66,12 @@ pub trait Hooks: Send + Sync {
         Ok(())
     }
 
+    /// Returns true if a program on this machine may do what the operator may. It may not where it can
+    /// be one of the players.
+    fn trusts_this_machine(&self) -> bool {
+        true
+    }
+
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
         Vec::new()

@@ -305,6 +305,10 @@ impl Hooks for ToolHooks {
         !manager.program.args.has("--stay")
     }
 
+    fn trusts_this_machine(&self) -> bool {
+        !self.setup.kind.is_local()
+    }
+
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
         vec![Tool::new(
             "get_league",
