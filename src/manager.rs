@@ -69,6 +69,12 @@ pub trait ManagerHooks: Send + Sync {
     /// not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
 
+    /// Returns true if a program on this machine may do what the operator may. It may not where it can
+    /// be one of the players.
+    fn trusts_this_machine(&self) -> bool {
+        true
+    }
+
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
         Vec::new()

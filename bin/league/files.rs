@@ -65,7 +65,8 @@ pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
 /// Returns the records of a file of JSON lines, without the first ones. A last line that was cut
 /// off by a kill is left out.
 pub fn read_lines<T: DeserializeOwned>(path: &Path, skipped: usize) -> io::Result<Vec<T>> {
-    let text = fs::read_to_string(path).map_err(|error| storage::with_path(path, error))?;
+    let bytes = storage::read(path).map_err(|error| storage::with_path(path, error))?;
+    let text = String::from_utf8_lossy(&bytes);
     let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
 
     let mut records = Vec::new();
@@ -117,7 +118,7 @@ pub fn finished_league(data: &Path, league_id: &str) -> Result<LeagueView, Strin
     if data.exists() && !folder.exists() {
         return Err(format!("foreign, for it holds no league {league_id}"));
     }
-    if let Ok(document) = fs::read(folder.join("league.json")) {
+    if let Ok(document) = storage::read(&folder.join("league.json")) {
         return serde_json::from_slice(&document)
             .map_err(|error| format!("broken, for league.json cannot be read: {error}"));
     }

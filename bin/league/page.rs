@@ -43,6 +43,8 @@ pub struct WebPages {
     logs: PathBuf,
     /// The derived fields of the newest document; none before the first request.
     cache: Mutex<Option<Cache>>,
+    /// The newest report and its version. It is locked while a report is made, which reads all logs.
+    report: Mutex<Option<(Option<u64>, String)>>,
 }
 
 struct Cache {
@@ -56,6 +58,7 @@ impl WebPages {
         WebPages {
             logs,
             cache: Mutex::default(),
+            report: Mutex::default(),
         }
     }
 
@@ -93,6 +96,7 @@ impl WebPages {
             "/player.py" => Some(Response::text(OK, PLAYER_TEMPLATE)),
             "/league_player.py" => Some(Response::text(OK, PLAYER_REST)),
             "/protocol" => Some(Response::text(OK, PROTOCOL)),
+            "/report.html" => Some(self.report(view, &derived)),
             _ => {
                 let name = path.strip_prefix('/')?;
                 let (_, extension) = name.rsplit_once('.')?;
@@ -101,6 +105,23 @@ impl WebPages {
                 Some(text_response(extension, headers, file))
             }
         }
+    }
+
+    /// Returns the report, which is made once for each version, and for one request at a time.
+    fn report(&self, view: &LeagueView, derived: &DerivedFields) -> Response {
+        let Ok(mut report) = self.report.try_lock() else {
+            let busy = "the report is being made; ask again in a moment";
+            return Response::text("503 Service Unavailable", busy);
+        };
+        let made = report
+            .take()
+            .filter(|(version, _)| *version == view.version);
+        let (_, text) = report.insert(made.unwrap_or_else(|| {
+            let text = render::file("report.html", view, derived, &self.logs);
+            (view.version, text.unwrap_or_default())
+        }));
+        let headers = "Content-Disposition: attachment";
+        text_response("html", headers, text.clone())
     }
 
     /// Waits a moment at the end of the league, if there were requests, so that open pages get the

@@ -339,6 +339,10 @@ impl ManagerHooks for ToolHooks {
         !manager.program.args.has("--stay")
     }
 
+    fn trusts_this_machine(&self) -> bool {
+        !self.setup.kind.is_local()
+    }
+
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
         vec![Tool::new(
             "get_league",

@@ -140,6 +140,9 @@ pub struct League {
     pub paused: bool,
     /// The ids of the removed players.
     pub removed: BTreeSet<String>,
+    /// The players that were removed before the start, by id. They are members no more, and do not
+    /// come back until they are restored.
+    pub removed_seats: BTreeMap<String, Member>,
     /// The restored players that have not registered since, and when they were restored. For some
     /// minutes they may register without their token (`registration.rs`).
     pub restored: BTreeMap<String, Timestamp>,
@@ -169,6 +172,7 @@ impl League {
             closed: false,
             paused: false,
             removed: BTreeSet::new(),
+            removed_seats: BTreeMap::new(),
             restored: BTreeMap::new(),
             played: Vec::new(),
             rounds_completed: 0,
@@ -209,9 +213,13 @@ impl League {
                 self.removed.insert(player_id.clone());
             }
             Event::Removed { player_id } => {
-                self.members.remove(player_id);
+                let removed = self.members.remove_entry(player_id);
+                self.removed_seats.extend(removed);
             }
             Event::Restored { player_id, at } => {
+                if self.removed_seats.remove(player_id).is_some() {
+                    return; // it registers like a new player
+                }
                 self.removed.remove(player_id);
                 self.restored.insert(player_id.clone(), *at);
             }

@@ -253,6 +253,8 @@ pub enum RefereeState {
 pub struct AgentStatus {
     /// The reason why the last call failed; `None` if it succeeded.
     pub last_error: Option<String>,
+    /// The same without anything that the agent has sent.
+    pub public_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,
     /// The number of its registrations since this program started.
@@ -280,10 +282,10 @@ impl AgentStatus {
         }
 
         // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
-        self.last_error = match error {
-            None | Some(CallError::JsonRpc(..) | CallError::Local(_)) => None,
-            Some(error) => Some(error.explain()),
-        };
+        let failure =
+            error.filter(|error| !matches!(error, CallError::JsonRpc(..) | CallError::Local(_)));
+        self.last_error = failure.map(CallError::explain);
+        self.public_error = failure.map(CallError::explain_in_public);
 
         // Any HTTP answer means that a lost referee is there again.
         match (self.referee, error) {

@@ -29,16 +29,18 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file for reading and writing, and creates it and its folder if they do not exist. While
-/// no file descriptor is left it waits: under a flood of connections they become free again.
-fn open(path: &Path, access: Access) -> io::Result<File> {
+/// Opens a file for reading and writing, and creates it and its folder if they do not exist; with
+/// `is_new` it must not exist. While no file descriptor is left it waits: under a flood of
+/// connections they become free again.
+fn open(path: &Path, access: Access, is_new: bool) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
     }
 
     // Not for appending: Windows shortens no file that is open for that.
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true);
+    options.read(true).write(true);
+    options.create(true).create_new(is_new);
     if access == Access::Owner {
         system::restrict_to_owner(&mut options);
     }
@@ -59,8 +61,8 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = open(&temporary, access)?;
-    file.set_len(0)?;
+    let _ = fs::remove_file(&temporary); // it may be a link, or belong to another user
+    let mut file = open(&temporary, access, true)?;
     file.write_all(text.as_bytes())?;
     if access == Access::Owner {
         file.sync_data()?;
@@ -79,7 +81,7 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
 /// Locks a file or a folder until the returned file is closed. The lock is a file of its own next
 /// to it: Windows lets no other program read a locked file, and moves no folder with an open one.
 pub fn lock(path: &Path) -> io::Result<File> {
-    let file = open(&path.with_extension("lock"), Access::Owner)?;
+    let file = open(&path.with_extension("lock"), Access::Owner, false)?;
     let locked = system::retry(|| Ok(file.try_lock()?));
     locked.map_err(|error| {
         let hint =
@@ -95,9 +97,17 @@ pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::
     replace(path, access, &text)
 }
 
+/// Reads a plain file: a pipe or a device could keep us waiting for ever.
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other("this is not a plain file"));
+    }
+    fs::read(path)
+}
+
 /// Reads a JSON file; `None` if it is missing or has other content.
 pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+    serde_json::from_slice(&read(path).ok()?).ok()
 }
 
 /// Renames a file or a folder, if it exists, to a name with the time.
@@ -139,7 +149,7 @@ impl JsonLinesFile {
             ));
         }
 
-        let file = open(path, Access::Owner)?;
+        let file = open(path, Access::Owner, false)?;
 
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();

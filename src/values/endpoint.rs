@@ -59,6 +59,15 @@ impl Endpoint {
         one.is_ok() && one == Endpoint::parse(other)
     }
 
+    /// Returns the same URL with an address in the place of its host.
+    pub fn with_host(self, address: IpAddr) -> Endpoint {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        Endpoint { host, ..self }
+    }
+
     /// Returns the host if it is an address, not a name.
     pub fn address(&self) -> Option<IpAddr> {
         let host = self.host.trim_matches(['[', ']']);

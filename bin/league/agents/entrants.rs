@@ -83,7 +83,7 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
 fn parse(text: &str) -> Result<Vec<Entrant>, String> {
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         if line.trim().is_empty() {
             continue;
         }

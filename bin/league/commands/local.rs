@@ -7,14 +7,17 @@
 //! (`practice/comparison.rs`).
 
 use crate::agents::entrants::{self, Entrant};
-use crate::agents::{self, by_hand, strategies};
+use crate::agents::{self, PLAYERS_SEED, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
 use crate::practice::replace_last_practice;
 use crate::running::{self, LeagueKind, Setup};
 use league::manager::league::League;
+use league::net::sync::secret;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
+use league::program::storage::Access;
 use league::program::terminal::{plural, print_line};
 use league::program::{credentials, data_folder, load_config, storage};
+use league::values::derive_seed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -71,6 +74,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let entrants = entrants(args, kind)?;
+    if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
+        hide_seed(args)?;
+    }
     for entrant in &entrants {
         agents::check_program(entrant)?;
     }
@@ -103,6 +109,23 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
         stored,
         _lock: Some(lock),
     })
+}
+
+/// Mixes the seed of the draws with a secret of the data folder, so that no player knows the numbers
+/// from `--seed`. On the same data the draws are repeatable. The players get the seed as it is.
+fn hide_seed(args: &mut Args) -> Result<(), Exit> {
+    let Some(seed) = args.number("--seed", 0..=u64::MAX)? else {
+        return Ok(());
+    };
+    let file = data_folder(args).join("seed.secret");
+    if !file.exists() {
+        storage::replace(&file, Access::Owner, &secret(32))?;
+    }
+
+    let secret = fs::read_to_string(&file).map_err(|error| storage::with_path(&file, error))?;
+    args.set(PLAYERS_SEED, &seed.to_string());
+    args.set("--seed", &derive_seed(seed, &[&secret]).to_string());
+    Ok(())
 }
 
 /// Sets an option that was not given.

@@ -272,6 +272,7 @@ fn agent_view(league: &League, member: &Member) -> AgentView {
         removed: league.removed.contains(&member.id),
         reachable: None,
         trouble: None,
+        public_trouble: None,
         rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
         answers_in_ms: None,
@@ -286,6 +287,7 @@ impl AgentView {
         let was_called = status.last_error.is_some() || status.response_ms.is_some();
         self.reachable = was_called.then_some(status.last_error.is_none());
         self.trouble = status.last_error;
+        self.public_trouble = status.public_error;
         self.answers_in_ms = status.response_ms;
     }
 }

@@ -98,11 +98,13 @@ impl Operator {
         let client = Client::new("launcher", open_log(args, "launcher"));
         client.set_identity("launcher", &league_id);
 
+        let manager = address(args, &config);
+        let token = read_operator_token(args)?;
         Ok(Operator {
             client,
-            manager: Peer::manager(&address(args, &config), config.generic_limit()),
+            token: token.or_else(|| stored_token(args, &league_id, &manager)),
+            manager: Peer::manager(&manager, config.generic_limit()),
             league_id,
-            token: read_operator_token(args)?,
             is_managers_terminal: false,
         })
     }
@@ -209,6 +211,12 @@ impl Operator {
             }
         }
 
+        // A player that was removed from the lobby is in no document.
+        let id = name.to_uppercase();
+        if AgentKind::Player.is_valid_id(&id) {
+            let called = id.clone();
+            return Ok(NamedPlayer { id, called });
+        }
         Err(self.failure(&format!("no player here is called {name}")))
     }
 
@@ -266,6 +274,18 @@ fn address(args: &Args, config: &Config) -> String {
     }
 }
 
+/// Returns the operator's token of the league in our data folder, if its manager is the one that we
+/// call.
+fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
+    let file = address_file(&data_folder(args), league_id);
+    let address = fs::read_to_string(&file).ok()?;
+    if !Endpoint::is_same_address(address.trim(), manager) {
+        return None;
+    }
+    let token = fs::read_to_string(file.with_file_name("operator.token")).ok()?;
+    Some(token.trim().into())
+}
+
 /// Reads the status that `GET /health` of a manager shows.
 fn get_health(manager: &Peer) -> io::Result<LeagueStatus> {
     let endpoint = Endpoint::parse(&manager.endpoint).map_err(io::Error::other)?;
@@ -291,7 +311,10 @@ fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhas
         ControlAction::Resume => "the league goes on".into(),
         ControlAction::NewLobby => "this league is set aside, and a new lobby opens".into(),
         ControlAction::Remove if phase == LeaguePhase::Waiting => {
-            format!("{called} is out of the lobby; started again, it comes back")
+            format!("{called} is out of the lobby until: restore {id}")
+        }
+        ControlAction::Restore if phase == LeaguePhase::Waiting => {
+            format!("{called} may come back to the lobby")
         }
         ControlAction::Remove => {
             format!("{called} plays no more, and loses its matches 3-0; restore {id} undoes it")
@@ -306,6 +329,9 @@ fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhas
 /// small letters count the same.
 fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
     let id = name.to_uppercase();
+    if view.agents.iter().any(|agent| agent.id == id) {
+        return Ok(id); // an id is an id, although another player may have it as its name
+    }
     let mut named: Vec<&str> = Vec::new();
     for agent in &view.agents {
         let has_name = agent.display_name.to_lowercase() == name.to_lowercase();
@@ -316,9 +342,7 @@ fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
 
     match named[..] {
         [id] => Ok(id.into()),
-        [_, _, ..] if !view.agents.iter().any(|agent| agent.id == id) => {
-            Err(format!("{name} may be {}; name the id", named.join(" or ")))
-        }
+        [_, _, ..] => Err(format!("{name} may be {}; name the id", named.join(" or "))),
         _ => Ok(id),
     }
 }
