@@ -168,7 +168,7 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id) {
+        if let Some(saved) = Credentials::load(data, id)? {
             saved.check_may_replace(&new, data)?;
         }
 

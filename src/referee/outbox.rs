@@ -7,6 +7,7 @@
 //! is.
 
 use crate::program::storage::JsonLinesFile;
+use crate::program::terminal::print_error;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -39,13 +40,26 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
-            if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
-                self.results.insert(result.report.match_id.clone(), result);
+        let path = folder.join("outbox.jsonl");
+        let mut number = 0;
+        let file = JsonLinesFile::open(&path, |line| {
+            number += 1;
+            match serde_json::from_slice::<PendingResult>(line) {
+                Ok(result) => {
+                    self.results.insert(result.report.match_id.clone(), result);
+                }
+                Err(_) => print_error(&format!(
+                    "{}: line {number} is damaged; if the manager lacks its result, the match is \
+                     played again",
+                    path.display()
+                )),
             }
             Ok(())
         })?;
 
+        if let Some(warning) = &file.warning {
+            print_error(warning);
+        }
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();
         Ok(())

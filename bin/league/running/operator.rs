@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use std::fs;
 use std::io::{self, BufRead, Read, Write, stdin};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -260,8 +259,10 @@ impl Operator {
 /// Returns the URL of the manager.
 fn address(args: &Args, config: &Config) -> String {
     let file = address_file(&data_folder(args), &config.league.league_id);
-    match fs::read_to_string(file) {
-        Ok(address) if !args.has("--manager") => address.trim().into(),
+    match storage::read_text(&file) {
+        Ok(address) if !args.has("--manager") && Endpoint::parse(address.trim()).is_ok() => {
+            address.trim().into()
+        }
         _ => config.manager().into(),
     }
 }

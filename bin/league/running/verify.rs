@@ -128,7 +128,7 @@ impl Checked {
         let scoring = &self.league.config.league.scoring;
         for player in self.league.members(AgentKind::Player) {
             let path = data.join("players").join(&player.id).join("history.json");
-            let history: Option<HistoryFile> = storage::read_json(&path);
+            let history: Option<HistoryFile> = storage::read_json(&path).unwrap_or_default();
             let league_id = &self.league.config.league.league_id;
             let Some(history) = history.filter(|history| history.league_id == *league_id) else {
                 continue; // a player of another machine, or one that keeps no history
