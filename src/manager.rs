@@ -125,6 +125,8 @@ pub struct Manager {
     stored: Once,
     /// True if the operator has ordered a new lobby after this league, which is over.
     pub new_lobby_ordered: AtomicBool,
+    /// True if the league is closed after the matches that are in play, whatever is left.
+    pub ends_early: AtomicBool,
     hooks: Arc<dyn Hooks>,
 }
 
@@ -169,6 +171,7 @@ impl Manager {
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
+            ends_early: AtomicBool::new(false),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
@@ -274,11 +277,6 @@ impl Manager {
             self.print_news();
             self.hooks.over(self);
         });
-        self.close()
-    }
-
-    /// Closes the league with the results that it has.
-    pub fn close(&self) -> io::Result<()> {
         self.store
             .commit_event(|league| (!league.closed).then_some(Event::Closed))?;
         Ok(())

@@ -20,6 +20,7 @@ use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
 use std::io;
 use std::mem;
+use std::sync::atomic::Ordering;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -166,8 +167,8 @@ impl<'a> RoundLoop<'a> {
         }
     }
 
-    /// Decides the next event: the league starts, a match of a removed player is recorded, or the
-    /// matches that have no available referee are assigned.
+    /// Decides the next event: the league starts, a match of a removed player is recorded, the league
+    /// ends early, or the matches that have no available referee are assigned.
     fn next_event(&self, league: &League, referees: &[String]) -> Option<Event> {
         if !league.started {
             let (players, referees) = self.manager.automatic_start?;
@@ -175,6 +176,11 @@ impl<'a> RoundLoop<'a> {
         }
 
         let round = league.open_round()?;
+        if self.manager.ends_early.load(Ordering::SeqCst)
+            && league.assigned_matches(round).next().is_none()
+        {
+            return Some(Event::Closed);
+        }
         let walkover = league.walkover(round, Timestamp::now());
         if walkover.is_some() || waiting_reason(league, referees).is_some() {
             return walkover;

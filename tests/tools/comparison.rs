@@ -1,6 +1,6 @@
 //! The comparison of two players, with players whose strength is known, and in a real league.
 
-use super::support::TestLeague;
+use super::support::*;
 use crate::practice::comparison::{MAX_CYCLES, evidence, pairings};
 use std::collections::BTreeSet;
 
@@ -81,4 +81,17 @@ fn comparison_league_ends_with_its_result() {
     ] {
         assert!(output.contains(text), "{output}");
     }
+
+    // The matches that were in play when it was decided have results.
+    let folder = test
+        .folder
+        .join("data/practice/leagues/league_2025_even_odd");
+    let mut open = BTreeSet::new();
+    for line in json_lines(&folder.join("journal.jsonl")) {
+        for assignment in line["assignments"].as_array().into_iter().flatten() {
+            open.insert(assignment["match_id"].to_string());
+        }
+        open.remove(&line["match_id"].to_string());
+    }
+    assert!(open.is_empty(), "{open:?}");
 }

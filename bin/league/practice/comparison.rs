@@ -18,6 +18,7 @@ use league::program::terminal::{plural, sanitize};
 use league::protocol::{AgentKind, LeaguePhase};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 /// The gain of points per match for which the test looks.
@@ -88,9 +89,8 @@ fn compare(manager: &Manager, document: &Document) {
         while let Some(comparison) = Comparison::of(&view, cycles) {
             if let Some(result) = comparison.result(start) {
                 terminal.print_line(&result);
-                if let Err(error) = manager.close() {
-                    terminal.print_line(&error.to_string());
-                }
+                manager.ends_early.store(true, Ordering::SeqCst);
+                manager.store.notify_all();
                 return;
             }
 
