@@ -2,7 +2,7 @@
 //!
 //! Here are only its options. The program is in `src/manager.rs`.
 
-use league::manager::{self, NoHooks};
+use league::manager::{self, NoManagerHooks};
 use league::program::args::{COMMON, SERVER, Usage};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -25,5 +25,5 @@ const USAGE: Usage = Usage {
 };
 
 fn main() -> ExitCode {
-    USAGE.main(|args| manager::run(args, Arc::new(NoHooks)))
+    USAGE.main(|args| manager::run(args, Arc::new(NoManagerHooks)))
 }

@@ -77,7 +77,7 @@ pub enum MoveMessages {
 
 impl MoveMessages {
     /// Returns the `message_type` of the question and of the answer.
-    pub fn names(self) -> (&'static str, &'static str) {
+    pub fn message_types(self) -> (&'static str, &'static str) {
         match self {
             MoveMessages::Parity => (ChooseParityCall::NAME, ChooseParityResponse::NAME),
             MoveMessages::Move => (ChooseMoveCall::NAME, ChooseMoveResponse::NAME),
@@ -143,6 +143,7 @@ impl Game {
         let Some(seed) = seed else {
             return Some(fastrand::u32(range));
         };
+
         let seed = derive_seed(seed, &["draw", match_id]);
         Some(fastrand::Rng::with_seed(seed).u32(range))
     }
@@ -154,6 +155,7 @@ impl Game {
             Some(_) => ResultStatus::Win,
             None => ResultStatus::Draw,
         };
+
         GameResult {
             status,
             winner_player_id: win.seat.map(|seat| players[seat].clone()),

@@ -21,14 +21,14 @@
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
 //!                 overdue (deadlines of referees), notifications (what is sent), notifier (delivery
-//!                 threads), recipient (calls to one agent), agent_status, handlers (replies);
+//!                 threads), recipient (one agent: its calls and status), handlers (replies);
 //!                 decisions: registration, schedule, results, control; derived data: standings,
 //!                 queries; screen (what the terminal shows), files (the table, the rounds and the
 //!                 matches as JSON)
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
 //!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
-//!                 display (lines for the terminal), again (`choose` as in a past match)
+//!                 display (lines for the terminal)
 //! src/program/    the start of every program: args, config, attempts, credentials, session
 //!                 (registration), storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
@@ -37,7 +37,7 @@
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
 //! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
-//! src/values/     texts, timestamps, endpoints, values of the players of a match
+//! src/values/     timestamps, endpoints; values.rs has texts, and values of the players of a match
 //! src/system.rs   what differs between Linux, macOS and Windows
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
@@ -116,7 +116,20 @@ pub mod games;
 pub mod guide;
 pub mod json;
 pub mod manager;
-pub mod net;
+/// The network: HTTP server and client, JSON-RPC and MCP, and the log. A request comes in through
+/// `http.rs` and `rpc.rs`, which calls the program as an `Agent` (`agent.rs`). A call of the program
+/// goes out through `client.rs`, and its failure is a `CallError` (`call_error.rs`).
+pub mod net {
+    pub mod agent;
+    pub mod call_error;
+    pub mod client;
+    pub mod hardening;
+    pub mod http;
+    pub mod log;
+    pub mod mcp;
+    pub mod rpc;
+    pub mod sync;
+}
 pub mod player;
 pub mod program;
 pub mod protocol;

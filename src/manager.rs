@@ -5,9 +5,8 @@
 //! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
 //! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
 //! Pages and the processes of a local league are outside: they read the league (`Store::read`,
-//! `Store::wait`), and the manager calls them ([`Hooks`]).
+//! `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
-pub mod agent_status;
 pub mod control;
 pub mod files;
 pub mod handlers;
@@ -58,13 +57,17 @@ const END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The surroundings of a manager: they may show, store and start a league, and change nothing of
 /// how the league is played.
-pub trait Hooks: Send + Sync {
+pub trait ManagerHooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         manager.print_operator_file();
         screen::follow(manager, |_, _| String::new());
         Ok(())
     }
+
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches are
+    /// not assigned yet. They are when this returns.
+    fn before_round(&self, _manager: &Manager, _round: u32) {}
 
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
@@ -94,9 +97,9 @@ pub trait Hooks: Send + Sync {
 }
 
 /// The hooks of a manager with nothing around it.
-pub struct NoHooks;
+pub struct NoManagerHooks;
 
-impl Hooks for NoHooks {}
+impl ManagerHooks for NoManagerHooks {}
 
 /// A league manager.
 pub struct Manager {
@@ -125,13 +128,11 @@ pub struct Manager {
     stored: Once,
     /// True if the operator has ordered a new lobby after this league, which is over.
     pub new_lobby_ordered: AtomicBool,
-    /// True if the league is closed after the matches that are in play, whatever is left.
-    pub ends_early: AtomicBool,
-    hooks: Arc<dyn Hooks>,
+    hooks: Arc<dyn ManagerHooks>,
 }
 
 /// Runs the program: a league from where its journal ends to its end.
-pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
+pub fn run(args: Args, hooks: Arc<dyn ManagerHooks>) -> Result<(), Exit> {
     let program = Program::new(args, AgentKind::Manager)?;
     let manager = Arc::new(Manager::new(program, hooks)?);
     let end = manager.run_league();
@@ -141,7 +142,7 @@ pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
 
 impl Manager {
     /// Opens the league. The command line overrules the files.
-    fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
+    fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
         let max_per_address = program.args.number("--members-per-address", 1..=200)?;
@@ -171,7 +172,6 @@ impl Manager {
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
-            ends_early: AtomicBool::new(false),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
@@ -208,11 +208,11 @@ impl Manager {
         rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
 
         self.finish()?;
-        let mut version = self.store.version();
+        let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
             rounds.run_until(|_| true); // one step
-            self.store.wait_for_change(version, END_INTERVAL);
-            version = self.store.version();
+            self.store.wait_for_change(changes, END_INTERVAL);
+            changes = self.store.change_count();
         }
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
@@ -266,7 +266,8 @@ impl Manager {
         {
             return None;
         }
-        league.start(self.seed, league.pairings())
+
+        league.start_event(self.seed, league.pairings())
     }
 
     /// Closes the league after its last match. A closed league is not resumed, so all files are written
@@ -277,6 +278,11 @@ impl Manager {
             self.print_news();
             self.hooks.over(self);
         });
+        self.close()
+    }
+
+    /// Closes the league with the results that it has.
+    pub fn close(&self) -> io::Result<()> {
         self.store
             .commit_event(|league| (!league.closed).then_some(Event::Closed))?;
         Ok(())
@@ -305,6 +311,7 @@ fn awaited_agents(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
             let source = "as in the league file (participants)";
             Exit::usage(format!("{}, {source}", exit.message))
         })?;
+
     let referees = program.args.number("--referees", 1..=100)?.unwrap_or(1);
     Ok(players.map(|players| (players, referees)))
 }

@@ -143,7 +143,7 @@ impl Program {
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
             hardening::watch(report, |reason| {
                 if agent.prepare_restart() {
-                    restart_process(&log, port, reason);
+                    log_and_restart(&log, port, reason);
                 }
             })
         });
@@ -213,7 +213,7 @@ fn url(host: &str, port: u16) -> String {
     format!("http://{host}:{port}/mcp")
 }
 
-fn restart_process(log: &Log, port: u16, reason: &str) {
+fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
@@ -287,6 +287,7 @@ fn take_port(
         if !args.has("--restarted") || started.elapsed() >= RESTART_TIMEOUT {
             return Err(Exit::usage(problem));
         }
+
         thread::sleep(PORT_INTERVAL);
     }
 }

@@ -24,11 +24,8 @@
 //! languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
-#![allow(
-    missing_docs,
-    non_snake_case,
-    reason = "fields are named by the specification"
-)]
+#![allow(missing_docs, reason = "fields are named by the specification")]
+#![allow(non_snake_case, reason = "fields are named by the specification")]
 
 mod errors;
 mod parse;
@@ -716,6 +713,7 @@ impl LeagueQueryResponse {
             error_name: error.code.name().into(),
             error_description: error.detail(),
         });
+
         LeagueQueryResponse {
             query_type,
             success: error.is_none(),

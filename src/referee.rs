@@ -102,7 +102,9 @@ impl Referee {
             assignment: &assignment,
             started: Instant::now(),
         };
-        let played = catch_unwind(AssertUnwindSafe(|| match_play::play(&assignment, &io)));
+        let played = catch_unwind(AssertUnwindSafe(|| {
+            match_play::play_match(&assignment, &io)
+        }));
 
         if let Ok(Ok(result)) = played {
             let reason = sanitize(&result.reason.unwrap_or_default());
@@ -212,10 +214,12 @@ impl Referee {
         let Some(assignment) = self.assignments.lock().find_finished(result) else {
             return;
         };
+
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
         let policy = program.config.system.retry_policy;
         let game_over = assignment.game_over(&game_result(recorded));
+
         for seat in [0, 1] {
             let (peer, context) = recipient(program, &assignment, seat, timeout);
             let client = Arc::clone(&program.client);
@@ -327,11 +331,13 @@ impl Agent for Referee {
                 |arguments, _| self.start_match(arguments),
             )
         };
+
         let get_match_state = Tool::new(
             "get_match_state",
             "How far a match of this referee has come; choices and result only after the draw.",
             |arguments: GetMatchState, _| self.match_state(arguments.match_id),
         );
+
         Toolbox {
             instructions: INSTRUCTIONS,
             lists_messages: true,

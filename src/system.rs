@@ -28,7 +28,7 @@ pub fn restrict_to_owner(options: &mut OpenOptions) {
 
 /// Makes an attempt to rename or to lock a file. Windows refuses to rename what another program has
 /// open, also to read it, and keeps the lock of a killed program for a moment: there the attempt is
-/// repeated, whatever its error is.
+/// repeated after any error.
 pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..MAX_RETRIES {
         match attempt() {
@@ -72,6 +72,7 @@ pub fn exceeded_limit(max_memory: u64) -> Option<String> {
     let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
         return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
     };
+
     let descriptors = descriptors.count() as u64;
     if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {
         return Some(format!("{descriptors} file descriptors are open"));
@@ -81,6 +82,7 @@ pub fn exceeded_limit(max_memory: u64) -> Option<String> {
     if memory >= max_memory.min(proc_value("/proc/meminfo", "MemTotal:")? / 2) {
         return Some(format!("{} MiB of memory are in use", memory >> 10));
     }
+
     None
 }
 
@@ -125,6 +127,7 @@ fn replace_process(arguments: &[OsString]) -> io::Error {
             without --fresh";
         return io::Error::other(hint);
     }
+
     match Command::new(&arguments[0]).args(&arguments[1..]).spawn() {
         Ok(_) => std::process::exit(0),
         Err(error) => error,

@@ -180,11 +180,11 @@ WAYS = {
 
 # What the summary says of files that are not seen, and of what players forgot.
 SUMMARIES = {
-    "nothing": "6 of 6 results in the journal; outboxes: 2 of 2, histories: 4 of 4 (results that a player forgot: 0), logs: 8 of 8;",
+    "nothing": "6 of 6 results in the journal; outboxes: 2 of 2, histories: 4 of 4 (they lack 0 results), logs: 8 of 8;",
     "an outbox elsewhere": "outboxes: 1 of 2",
     "a history elsewhere": "histories: 3 of 4",
     "an agent elsewhere, and the files of another": "histories: 3 of 4",
-    "a forgotten match": "(results that a player forgot: 1)",
+    "a forgotten match": "(they lack 1 result)",
     "no logs": "logs: 0 of 8",
 }
 

@@ -124,7 +124,7 @@ fn is_own_message(line: &Value, league_id: &str, match_id: &str) -> bool {
 }
 
 /// Returns the conversations in the newest run: those after the last start of the league. A player
-/// accepts an invitation of anybody to a match that is not its own, so its answer only counts if no log
+/// accepts an invitation of any program to a match that is not its own, so its answer only counts if no log
 /// of a referee or of the manager is here.
 fn newest_conversations(signs: &mut [Value]) -> BTreeSet<&str> {
     signs.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));

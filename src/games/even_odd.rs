@@ -31,6 +31,7 @@ fn legal_moves(moves: &[Move]) -> Vec<&'static str> {
     if moves.len() == 2 {
         return Vec::new();
     }
+
     vec!["even", "odd"]
 }
 

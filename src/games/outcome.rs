@@ -90,6 +90,7 @@ pub fn points(result: &GameResult, player_id: &str, scoring: &Scoring) -> i32 {
     if result.winner_player_id.as_deref() == Some(player_id) {
         return scoring.win_points;
     }
+
     match result.status {
         ResultStatus::Win => scoring.loss_points,
         ResultStatus::Draw => scoring.draw_points,
@@ -101,6 +102,7 @@ pub fn points(result: &GameResult, player_id: &str, scoring: &Scoring) -> i32 {
 pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
     let players = result.choices.iter().map(|(id, _)| id);
     let score = |id: &String| (id.clone(), points(result, id, scoring));
+
     MatchResult {
         winner: result.winner_player_id.clone(),
         score: players.map(score).collect(),

@@ -28,7 +28,7 @@ impl Manager {
     ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
         self.store.commit(|league| {
-            let event = league.control(order, Timestamp::now())?;
+            let event = league.decide_order(order, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         })?;
 
@@ -70,7 +70,7 @@ impl Manager {
 
 impl League {
     /// Decides an order.
-    pub fn control(
+    pub fn decide_order(
         &self,
         order: &LeagueControl,
         at: Timestamp,
@@ -80,7 +80,7 @@ impl League {
         if is_over != (action == ControlAction::NewLobby) {
             let phase = if is_over { "over" } else { "not over yet" };
             let problem = format!("got {action}, but the league is {phase}");
-            return Err(refusal("action", problem));
+            return Err(invalid_order("action", problem));
         }
 
         match action {
@@ -94,7 +94,10 @@ impl League {
             ControlAction::Restore => {
                 let player_id = self.ordered_player(order)?;
                 if !self.removed.contains(&player_id) {
-                    return Err(refusal("player_id", format!("{player_id} was not removed")));
+                    return Err(invalid_order(
+                        "player_id",
+                        format!("{player_id} was not removed"),
+                    ));
                 }
                 Ok(Some(Event::Restored { player_id, at }))
             }
@@ -105,7 +108,7 @@ impl League {
     /// Returns the id of the player that an order names.
     fn ordered_player(&self, order: &LeagueControl) -> Result<String, ProtocolError> {
         let Some(id) = &order.player_id else {
-            return Err(refusal("player_id", "missing; this action needs it"));
+            return Err(invalid_order("player_id", "missing; this action needs it"));
         };
 
         if self.player(id).is_none() {
@@ -122,6 +125,6 @@ impl League {
     }
 }
 
-fn refusal(field: &str, problem: impl Into<String>) -> ProtocolError {
+fn invalid_order(field: &str, problem: impl Into<String>) -> ProtocolError {
     ProtocolError::field(ErrorCode::MissingField, field, problem)
 }

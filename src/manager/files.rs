@@ -2,7 +2,7 @@
 //! has a result.
 //!
 //! The journal is the truth, so nothing is lost if these files are deleted. A thread writes them
-//! while the league is played; it holds the lock of the league only while it copies the state. If a
+//! while the league is played; it holds the lock of the league only while it copies the state, which shares the matches. If a
 //! file cannot be written, the others are written nevertheless, and it is tried again.
 
 use super::Manager;
@@ -12,7 +12,6 @@ use crate::net::sync::{lock, spawn};
 use crate::program::storage::{self, Access};
 use crate::values::Timestamp;
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -24,8 +23,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 pub struct WrittenFiles {
     /// The number of events when all files were last written.
     version: Option<u64>,
-    /// The ids of the matches with a file.
-    matches: BTreeSet<String>,
+    /// The number of results, in the order in which they were recorded, that have a file.
+    results: usize,
     /// True if the last write failed.
     has_failed: bool,
 }
@@ -61,24 +60,25 @@ impl Manager {
             if written.version == Some(league.version) {
                 return None;
             }
-            let schedule = league.schedule_preview().into_owned();
+            let new_results = league.played[written.results..].iter();
             Some((
                 league.version,
                 league.rounds_completed,
                 league.table(),
-                schedule,
+                league.schedule_preview().into_owned(),
+                new_results
+                    .filter_map(|id| league.find(id).cloned())
+                    .collect::<Vec<_>>(),
             ))
         });
-        let Some((version, rounds, table, schedule)) = news else {
+        let Some((version, rounds, table, schedule, new_results)) = news else {
             return Ok(());
         };
 
         let mut result = Ok(());
-        for the_match in &schedule {
+        for the_match in &new_results {
             let id = &the_match.id;
-            if let Some(recorded) = &the_match.recorded
-                && !written.matches.contains(id)
-            {
+            if let Some(recorded) = &the_match.recorded {
                 let content = json!({
                     "match_id": id,
                     "round_id": the_match.round,
@@ -88,9 +88,8 @@ impl Manager {
                     "result": recorded.result,
                     "recorded_at": recorded.at,
                 });
-                match self.write_file("matches", id, content) {
-                    Ok(()) => drop(written.matches.insert(id.clone())),
-                    error => result = error,
+                if let Err(error) = self.write_file("matches", id, content) {
+                    result = Err(error);
                 }
             }
         }
@@ -101,6 +100,7 @@ impl Manager {
             .and(self.write_file("leagues", "standings", standings))
             .and(result)?;
         written.version = Some(version);
+        written.results += new_results.len();
         Ok(())
     }
 

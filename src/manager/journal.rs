@@ -123,15 +123,15 @@ impl Store {
     }
 
     /// Returns the number of changes since the start of the program.
-    pub fn version(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.inner.lock().changes
     }
 
-    /// Waits until the version is another one, or the timeout has passed.
-    pub fn wait_for_change(&self, version: u64, timeout: Duration) {
+    /// Waits until the number of changes is another one, or the timeout has passed.
+    pub fn wait_for_change(&self, known: u64, timeout: Duration) {
         drop(
             self.inner
-                .wait_until(timeout, |inner| inner.changes != version),
+                .wait_until(timeout, |inner| inner.changes != known),
         );
     }
 }

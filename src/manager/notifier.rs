@@ -7,11 +7,12 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::journal::Store;
 use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
-use super::recipient::{Call, PING_INTERVAL, Recipient, Task, Texts};
+use super::recipient::{
+    AgentStatus, Delivery, PING_INTERVAL, Recipient, RefereeState, Task, Texts,
+};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
@@ -61,6 +62,7 @@ impl Notifier {
                 recipients: members.map(recipient).collect(),
             }
         });
+
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
@@ -112,7 +114,7 @@ impl Notifier {
         mut written: Progress,
         newest: Progress,
     ) {
-        while let Some((notification, next)) = written.next(newest) {
+        while let Some((notification, next)) = written.next_notification(newest) {
             written = next;
             let recipients = match notification {
                 Notification::Table | Notification::Announcement(_) => {
@@ -120,7 +122,8 @@ impl Notifier {
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };
-            if let Some(message) = league.message(notification) {
+
+            if let Some(message) = league.message_of(notification) {
                 texts.insert(notification, self.write(&message, recipients));
             }
             if let Notification::Announcement(round) = notification {
@@ -140,6 +143,7 @@ impl Notifier {
         if member.kind != AgentKind::Referee || newest.referees.announcement == 0 {
             return None;
         }
+
         let message = league.announcement(league.open_round()?, Some(&member.id));
         Some(self.write(&message.into(), 1))
     }
@@ -157,8 +161,8 @@ impl Notifier {
                 match notifier.next_task(&id) {
                     Task::Wait(time) => thread::park_timeout(time), // ends when the thread is woken
                     // A panic is logged by its hook, and does not end the thread.
-                    Task::Call(call) => {
-                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.call(&id, &call)));
+                    Task::Deliver(delivery) => {
+                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.deliver(&id, &delivery)));
                     }
                 }
             }
@@ -172,6 +176,7 @@ impl Notifier {
             texts,
             recipients,
         } = &mut *state;
+
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
             None => Task::Wait(PING_INTERVAL),
@@ -179,9 +184,9 @@ impl Notifier {
     }
 
     /// Makes a call to an agent, and records the result.
-    fn call(&self, id: &str, call: &Call) {
+    fn deliver(&self, id: &str, delivery: &Delivery) {
         let started = Instant::now();
-        let result = self.send(id, call);
+        let result = self.send(id, delivery);
         let elapsed = started.elapsed();
 
         let mut state = lock(&self.state);
@@ -189,11 +194,12 @@ impl Notifier {
         let Some(recipient) = state.recipients.get_mut(id) else {
             return;
         };
+
         let kind = recipient.kind;
-        let is_changed = recipient.record_call(call, &result, elapsed, published);
+        let is_changed = recipient.record_call(delivery, &result, elapsed, published);
 
         // Wake the round loop if it may wait for this.
-        let is_last = matches!(call, Call::Notify { .. }) && state.have_received(kind);
+        let is_last = matches!(delivery, Delivery::Notify { .. }) && state.have_received(kind);
         drop(state);
         if is_changed || is_last {
             self.store.notify_all();
@@ -201,11 +207,11 @@ impl Notifier {
     }
 
     /// Sends a notification or a ping once, to the address at which the agent is registered now.
-    fn send(&self, id: &str, call: &Call) -> Result<Value, CallError> {
+    fn send(&self, id: &str, delivery: &Delivery) -> Result<Value, CallError> {
         let member = self.store.read(|league| {
             let member = league.members.get(id)?.clone();
-            let match_token = match call {
-                Call::Notify {
+            let match_token = match delivery {
+                Delivery::Notify {
                     notification: Notification::Announcement(round),
                     ..
                 } => league.match_token(*round, id),
@@ -216,6 +222,7 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
+
         let peer = Peer {
             kind: member.kind,
             id: member.id,
@@ -224,10 +231,11 @@ impl Notifier {
             timeout: self.timeout,
         };
 
-        let Call::Notify { text, .. } = call else {
+        let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Some(token) = match_token {
             own_fields["match_token"] = json!(token);

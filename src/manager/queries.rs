@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The reason why a paused league does not go on.
 pub const PAUSED_REASON: &str =
@@ -30,7 +31,7 @@ pub struct StandingsData {
 
 impl League {
     /// Answers a query. Fails only if it has no type to answer with.
-    pub fn answer(
+    pub fn answer_query(
         &self,
         query: &LeagueQuery,
         sender: &Member,
@@ -122,7 +123,7 @@ impl League {
 
     /// Returns the matches of all rounds; before the start those that there would be with the
     /// players so far.
-    pub fn schedule_preview(&self) -> Cow<'_, [Match]> {
+    pub fn schedule_preview(&self) -> Cow<'_, [Arc<Match>]> {
         if self.started {
             Cow::Borrowed(&self.matches)
         } else {
@@ -139,6 +140,7 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
+
         Ok(JsonObject::from_iter([("rounds".into(), rounds.into())]))
     }
 
@@ -147,6 +149,7 @@ impl League {
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
+
         json!({"next_match": {
             "match_id": next.id,
             "round_id": next.round,
@@ -209,9 +212,10 @@ impl League {
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED_REASON.into());
+
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
-            status: self.progress(),
+            status: self.phase(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
@@ -226,7 +230,7 @@ fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
 }
 
 /// Returns the rounds of a schedule as they are shown, or one of them.
-pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value> {
+pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<Value> {
     let mut rounds = Vec::new();
     for round in schedule.chunk_by(|a, b| a.round == b.round) {
         let number = round[0].round;
@@ -238,11 +242,12 @@ pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value>
     rounds
 }
 
-fn scheduled_match(the_match: &Match) -> Value {
+fn scheduled_match(the_match: &Arc<Match>) -> Value {
     let winner = the_match
         .recorded
         .as_ref()
         .map(|recorded| &recorded.result.winner);
+
     json!({
         "match_id": the_match.id,
         "player_A_id": the_match.players[0],

@@ -1,8 +1,8 @@
 //! Which agents may register, with which id and token; and which agent sent a request.
 //!
-//! `League::register` decides a registration. It first checks the description of the agent. Then it
-//! finds out which agent it is: a member that shows its token or its registration key, an agent at
-//! a member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! `League::decide_registration` first checks the description of the agent. Then it finds out which
+//! agent it is: a member that shows its token or its registration key, an agent at a member's
+//! endpoint, or a new one. `registration_reply` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};
@@ -85,11 +85,11 @@ impl Rejection {
 
 impl League {
     /// Accepts or rejects a registration. There is no event if the member stays as it was.
-    pub fn register(
+    pub fn decide_registration(
         &self,
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
-        let decision = self.decide_registration(application);
+        let decision = self.accepted_member(application);
         let Ok(member) = &decision else {
             return (None, decision);
         };
@@ -101,7 +101,7 @@ impl League {
         }
     }
 
-    fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
+    fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
         let authenticated = self.authenticated_member(application);
         let at_endpoint = self.members.values().find(|m| is_at(m, application));
@@ -162,6 +162,7 @@ impl League {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
         }
+
         Ok(())
     }
 
@@ -197,6 +198,7 @@ impl League {
                 reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
             });
         }
+
         Ok(())
     }
 
@@ -238,6 +240,7 @@ impl League {
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
             return member.clone();
         }
+
         Member {
             meta,
             token: member.token.clone(),
@@ -400,6 +403,7 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
             reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
         });
     }
+
     Ok(())
 }
 
@@ -489,7 +493,11 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
 }
 
 /// Makes the reply to a registration.
-pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
+pub fn registration_reply(
+    kind: AgentKind,
+    decision: Result<Member, Rejection>,
+    league_id: &str,
+) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,
@@ -505,6 +513,7 @@ pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &
             ..Default::default()
         },
     };
+
     match kind {
         AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
         _ => response.into(),

@@ -20,7 +20,6 @@ use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
 use std::io;
 use std::mem;
-use std::sync::atomic::Ordering;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
@@ -77,7 +76,7 @@ impl<'a> RoundLoop<'a> {
     pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) {
         let store = &self.manager.store;
         loop {
-            let version = store.version();
+            let changes = store.change_count();
             self.step();
             if store.read(&is_done) {
                 return;
@@ -87,7 +86,7 @@ impl<'a> RoundLoop<'a> {
                 Some(_) => STEP_INTERVAL,
                 None => IDLE_STEP_INTERVAL,
             };
-            store.wait_for_change(version, interval);
+            store.wait_for_change(changes, interval);
         }
     }
 
@@ -131,11 +130,11 @@ impl<'a> RoundLoop<'a> {
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
         let store = &self.manager.store;
-        store.read(|league| self.enter_open_round(league));
+        self.enter_open_round();
         let (is_new, warnings) = store.commit(|league| {
             let event = self.next_event(league, referees);
             let warnings = match event {
-                Some(Event::Assigned { .. }) => Some(self.warnings(league, referees)),
+                Some(Event::Assigned { .. }) => Some(self.lost_referee_warnings(league, referees)),
                 _ => None,
             };
             let is_new = event.is_some();
@@ -157,18 +156,20 @@ impl<'a> RoundLoop<'a> {
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
     /// already goes on at once.
-    fn enter_open_round(&mut self, league: &League) {
-        if let Some(round) = league.open_round()
+    fn enter_open_round(&mut self) {
+        let store = &self.manager.store;
+        if let Some(round) = store.read(League::open_round)
             && round != self.round
         {
-            let is_resumed = league.assigned_matches(round).next().is_some();
+            self.manager.hooks.before_round(self.manager, round);
+            let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
             self.round = round;
             self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
         }
     }
 
-    /// Decides the next event: the league starts, a match of a removed player is recorded, the league
-    /// ends early, or the matches that have no available referee are assigned.
+    /// Decides the next event: the league starts, a match of a removed player is recorded, or the
+    /// matches that have no available referee are assigned.
     fn next_event(&self, league: &League, referees: &[String]) -> Option<Event> {
         if !league.started {
             let (players, referees) = self.manager.automatic_start?;
@@ -176,11 +177,6 @@ impl<'a> RoundLoop<'a> {
         }
 
         let round = league.open_round()?;
-        if self.manager.ends_early.load(Ordering::SeqCst)
-            && league.assigned_matches(round).next().is_none()
-        {
-            return Some(Event::Closed);
-        }
         let walkover = league.walkover(round, Timestamp::now());
         if walkover.is_some() || waiting_reason(league, referees).is_some() {
             return walkover;
@@ -191,7 +187,7 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
         let mut warnings = Vec::new();
         for id in league.ids(AgentKind::Referee) {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();

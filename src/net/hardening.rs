@@ -105,6 +105,7 @@ pub fn reject_large_body(request: Request) -> Option<Request> {
         mem::forget(request);
         return None;
     }
+
     Some(request)
 }
 
@@ -112,10 +113,13 @@ pub fn reject_large_body(request: Request) -> Option<Request> {
 /// lock that must be held until the request is dropped, in case that its client has given up.
 pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'static, ()>> {
     let content_length = request.body_length().unwrap_or_default();
-    let one_at_a_time = (content_length > max_body).then(|| lock(&LARGE_BODY));
+    if content_length <= max_body {
+        return None; // it has been read
+    }
+    let one_at_a_time = lock(&LARGE_BODY);
     let mut rest = request.as_reader().take(content_length as u64);
     let _ = io::copy(&mut rest, &mut io::sink());
-    one_at_a_time
+    Some(one_at_a_time)
 }
 
 /// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
@@ -154,6 +158,7 @@ fn wait_for_reason() -> String {
         if let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
             return reason;
         }
+
         thread::sleep(CHECK_INTERVAL);
     }
 }

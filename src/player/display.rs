@@ -23,6 +23,7 @@ pub fn result(
     let (Some(own_choice), Some(opponent_choice)) = (choice(own_id), choice(opponent_id)) else {
         return result.reason.clone().unwrap_or("is over".into());
     };
+
     let Some(number) = result.drawn_number else {
         return result.reason.clone().unwrap_or("is over".into());
     };

@@ -161,6 +161,7 @@ impl Usage {
             let message = format!("{} {}", self.name, env!("CARGO_PKG_VERSION"));
             return Err(Exit { code: 0, message });
         }
+
         Ok(args)
     }
 

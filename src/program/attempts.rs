@@ -45,9 +45,17 @@ impl Attempts {
     /// Returns the delay between the last attempt that has failed and the next one, or `None` if
     /// there is none.
     pub fn delay(&self) -> Option<Duration> {
-        let failed = if self.is_endless { 1 } else { self.failed };
-        let has_next = self.is_endless || failed < self.policy.max_retries;
-        has_next.then(|| self.policy.max_delay(failed))
+        if self.is_endless {
+            return Some(self.first_delay());
+        }
+
+        let has_next = self.failed < self.policy.max_retries;
+        has_next.then(|| self.policy.max_delay(self.failed))
+    }
+
+    /// Returns the delay between the first attempt and the second one.
+    pub fn first_delay(&self) -> Duration {
+        self.policy.max_delay(1)
     }
 
     /// Counts a failed attempt, and waits before the next one. Returns false if that was the last.

@@ -82,6 +82,7 @@ impl TryFrom<f64> for Seconds {
         if seconds > 0.0 && seconds <= 86_400.0 {
             return Ok(Seconds(Duration::from_secs_f64(seconds)));
         }
+
         let expected = "more than 0 seconds, at most 86400";
         Err(format!("got {seconds}, expected {expected}"))
     }

@@ -75,7 +75,7 @@ pub fn run<P: Participant + Agent>(
     let credentials = session.load_credentials()?;
 
     let server = (session.program).serve(Arc::clone(&participant), MAX_NOTICE)?;
-    let end = session.play(&*participant, credentials);
+    let end = session.take_part(&*participant, credentials);
     server.drain(SHUTDOWN_TIMEOUT);
     session.program.log_exit(&end);
     end
@@ -83,7 +83,7 @@ pub fn run<P: Participant + Agent>(
 
 impl Session {
     /// Registers, and waits until the league is over; then again with `--stay`.
-    fn play(
+    fn take_part(
         &self,
         participant: &dyn Participant,
         mut credentials: Credentials,
@@ -216,7 +216,7 @@ impl Session {
         loop {
             let text = match self.send_registration(&to, old, &context) {
                 Ok(response) if response.status == RegistrationStatus::Accepted => {
-                    return new_credentials(old, response);
+                    return accepted_credentials(old, response);
                 }
                 Ok(response) => {
                     let state = self.wait_reason(response)?;
@@ -406,7 +406,7 @@ fn is_final(error: &CallError) -> bool {
 }
 
 /// Returns the credentials that the manager has given.
-fn new_credentials(
+fn accepted_credentials(
     old: &Credentials,
     response: LeagueRegisterResponse,
 ) -> Result<Credentials, Exit> {

@@ -194,6 +194,7 @@ impl JsonLinesFile {
                 copy.display()
             ));
         }
+
         file.set_len(length)?;
         Ok(JsonLinesFile {
             path: path.into(),

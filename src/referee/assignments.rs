@@ -176,6 +176,7 @@ impl Assignments {
         let Some(current) = self.current(played) else {
             return Ok(false);
         };
+
         current.state = MatchState::DrawingNumber;
 
         self.outbox.save(PendingResult {

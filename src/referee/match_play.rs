@@ -1,6 +1,6 @@
 //! One match is played here, from the invitations to the result.
 //!
-//! `play` invites both players, collects their moves until the game is over or a player has failed,
+//! `play_match` invites both players, collects their moves until the game is over or a player has failed,
 //! draws a number if the game needs one, and saves the result before it tells the players.
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
@@ -59,7 +59,7 @@ pub trait MatchIo: Sync {
 type Answer<T> = Result<T, String>;
 
 /// Plays one match and returns its result.
-pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
+pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
     let mut moves = Vec::new();
     let mut failures = [None, None]; // by seat
@@ -114,8 +114,6 @@ struct PlayerCall<'a, Io> {
     attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
-    /// True if the player was invited again, since it had been restarted.
-    is_invited_again: bool,
 }
 
 /// The consequence of a failed attempt.
@@ -136,6 +134,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             Question::Join => timeouts.game_join_ack_timeout_sec.0,
             Question::Move => timeouts.move_timeout_sec.0,
         };
+
         PlayerCall {
             player: Seat { assignment, number },
             question,
@@ -144,7 +143,6 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             deadline: Duration::ZERO,
             attempts: Attempts::new(io.config().retry_policy),
             is_correction: false,
-            is_invited_again: false,
         }
     }
 
@@ -188,20 +186,15 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation is invited again, but
-    /// only once and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation is invited again, once
+    /// and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
-            Err(CallError::Refused(error, _))
-                if error.is_unknown_match() && !self.is_invited_again =>
-            {
-                self.is_invited_again = true;
-                match self.invite() {
-                    Ok(()) => self.send_question(moves),
-                    Err(_) => answer,
-                }
-            }
+            Err(CallError::Refused(error, _)) if error.is_unknown_match() => match self.invite() {
+                Ok(()) => self.send_question(moves),
+                Err(_) => answer,
+            },
             _ => answer,
         }
     }
@@ -235,21 +228,27 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
+    /// | token or match refused    | is repeated       | is repeated                          |
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
+    ///
+    /// A player that refuses the token or the match may soon answer otherwise: the announcement of
+    /// the match is on its way to it, or its next invitation is.
     fn next_step(&mut self, failure: &CallError) -> NextStep {
         let Some(delay) = self.attempts.next_delay() else {
             return NextStep::GiveUp;
         };
 
+        let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
-        if (is_too_slow && self.is_correction)
-            || (self.question == Question::Join && !has_connection_failed)
-        {
+        let is_unannounced = matches!(failure, CallError::Refused(error, _)
+            if error.error_code == ErrorCode::TokenInvalid || error.is_unknown_match());
+        if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() {
+        } else if failure.is_retryable() || is_unannounced {
             NextStep::AskLater(delay)
+        } else if is_invitation {
+            NextStep::GiveUp
         } else {
             NextStep::AskNow
         }

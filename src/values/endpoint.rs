@@ -28,6 +28,7 @@ impl Endpoint {
             "https" => return Err("an http URL: this build has no https (feature `https`)"),
             _ => return Err(legal),
         };
+
         let host = uri.host().unwrap_or_default();
         let authority = uri.authority().map(|authority| authority.as_str());
         let port = match authority.and_then(|authority| authority.strip_prefix(host)) {
@@ -38,10 +39,12 @@ impl Endpoint {
         let (Some(path), 1.., true) = (uri.path_and_query(), port, is_host(host)) else {
             return Err(legal);
         };
+
         let host = match host.to_ascii_lowercase().as_str() {
             "localhost" => "127.0.0.1".into(),
             host => host.to_string(),
         };
+
         Ok(Endpoint {
             scheme: scheme.into(),
             host,

@@ -272,7 +272,7 @@ fn damaged_journal_is_never_taken_for_a_new_one() {
         store.commit_event(decided).unwrap();
     }
     store
-        .commit_event(|league| league.start(Some(7), league.pairings()))
+        .commit_event(|league| league.start_event(Some(7), league.pairings()))
         .unwrap();
     store
         .commit_event(|league| offline::assignment(league, 1, &["REF01".to_string()]))

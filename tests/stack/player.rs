@@ -4,7 +4,8 @@
 
 use super::support::fake::{self, TOKEN, converse, message_of_line, told};
 use super::support::*;
-use std::{fs, sync::mpsc::channel, thread, time::Duration};
+use std::time::{Duration, Instant};
+use std::{fs, sync::mpsc::channel, thread};
 
 /// Starts a player and waits until it is registered.
 fn player(test: &TestLeague, manager: &FakeAgent, arguments: &str) -> TestProcess {
@@ -88,13 +89,18 @@ fn unauthenticated_game_over_is_not_recorded() {
     for (manager, expected) in [(fake::manager(), 1), (silent_about_tokens(), 2)] {
         let test = TestLeague::new("");
         let player = player(&test, &manager, "");
-        let story = "
-strange invites S1: joins
-strange ends S1 P01: ok
+        // A match that the manager has not announced is played only if it does not prove itself.
+        let joined = ["E015", "joins"][expected - 1];
+        let ended = ["E015", "ok"][expected - 1];
+        let story = format!(
+            "
+strange invites S1: {joined}
+strange ends S1 P01: {ended}
 manager announces R1M1: ok
 true invites R1M1: joins
-true ends R1M1 P01: ok";
-        converse(&player.url(), story);
+true ends R1M1 P01: ok"
+        );
+        converse(&player.url(), &story);
         wait_until("the history is written", || {
             let page = test.data("players/P01/history.json");
             let known = list_of(&page["matches"]).len();
@@ -184,7 +190,7 @@ fn requests_before_the_registration_wait() {
     let (answer, answers) = channel();
     for line in [
         "manager announces R9M1",
-        "true invites R1M1",
+        "true invites R9M1",
         "manager ends auth_token=null",
     ] {
         let (url, answer) = (player.url(), answer.clone());
@@ -307,4 +313,25 @@ fn rejected_player_prints_the_reason() {
             assert!(is_plain && code == Some(1), "{word}: {output}");
         }
     }
+}
+
+#[test]
+fn invitation_waits_for_its_announcement() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let player = player(&test, &manager, "");
+    let url = player.url();
+    let begun = Instant::now();
+    converse(&url, "strange invites R1M1: E015\nstrange asks R1M1: E015");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    thread::scope(|scope| {
+        scope.spawn(|| converse(&url, "true invites R2M1: joins"));
+        thread::sleep(Duration::from_millis(300));
+        converse(&url, "manager announces R2M1 tok-true: ok");
+    });
+
+    // The manager invites to a rehearsal with the player's own token.
+    let rehearsal = format!("true invites REHEARSAL auth_token={TOKEN}: joins");
+    converse(&url, &rehearsal);
+    let call = format!("true asks REHEARSAL auth_token={TOKEN}: chooses");
+    converse(&url, &call);
 }

@@ -135,11 +135,11 @@ fn progress(text: &str) -> Progress {
 /// Returns all that an agent with this progress is sent, one after the other.
 fn lacking(mut received: Progress, newest: Progress) -> String {
     let mut lines = String::new();
-    while let Some((notification, next)) = received.next(newest) {
+    while let Some((notification, next)) = received.next_notification(newest) {
         lines += &format!("{notification:?}\n");
         received = next;
     }
-    assert_eq!(received.next(newest), None);
+    assert_eq!(received.next_notification(newest), None);
     lines
 }
 

@@ -23,7 +23,7 @@ fn changed_files_of_a_league_are_named() {
     check_contains(
         &printed,
         "1 of 1 results in the journal; outboxes: 1 of 1, \
-         histories: 2 of 2 (results that a player forgot: 0), logs: 5 of 5; all agree",
+         histories: 2 of 2 (they lack 0 results), logs: 5 of 5; all agree",
     );
 
     let journal = test.league_file("journal.jsonl");

@@ -15,10 +15,10 @@ use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::http::Response;
 use league::net::log::{Content, Log};
 use league::net::sync::Shared;
-use league::player::Hooks;
+use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{print_line, sanitize};
+use league::program::terminal::{Terminal, print_line, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -265,7 +265,7 @@ fn mismatch(field: &str, problem: String) -> ProtocolError {
     ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
-impl Hooks for ByHand {
+impl PlayerHooks for ByHand {
     /// The messages of the league are not listed, since they are for referees and the manager.
     fn toolbox<'a>(&'a self, session: &'a Session) -> Toolbox<'a> {
         let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
@@ -301,6 +301,11 @@ impl Hooks for ByHand {
             base-uri 'none'; form-action 'none'";
         let page = include_str!("by_hand.html");
         (path == "/").then(|| text_response("html", headers, page.into()))
+    }
+
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
+        self.note(line);
     }
 
     /// Ends the waiting of the clients.

@@ -61,7 +61,12 @@ pub const CHECKS: &[Check] = &[
         "Choice",
         "CHOOSE_PARITY_RESPONSE is the answer",
         "CHOOSE_PARITY_CALL R1M1",
-        |examination, call| call.check_text("message_type", examination.game().messages.names().1),
+        |examination, call| {
+            call.check_text(
+                "message_type",
+                examination.game().messages.message_types().1,
+            )
+        },
     ),
     check(
         Required,

@@ -259,7 +259,7 @@ impl Examination {
     /// Returns the answer of a player of ours. In the first match it takes some time, so that calls
     /// that arrive meanwhile were sent at the same time.
     pub fn answer_as_player(&self, id: &str, call: &Exchange) -> Option<Value> {
-        let (call_name, answer_name) = self.game().messages.names();
+        let (call_name, answer_name) = self.game().messages.message_types();
         let message_type = call.text("message_type");
         let match_id = call.text("match_id");
         let answer_type = if message_type == GameInvitation::NAME {

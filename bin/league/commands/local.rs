@@ -96,6 +96,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     }
     Ok(Setup {
         kind,
+        own: own_names(args, &entrants),
         entrants,
         stored,
         _lock: Some(lock),
@@ -195,11 +196,7 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
         strategies.truncate(FILLERS);
     }
 
-    let commands = match args.text("--new") {
-        Some(new) => vec![new, args.text("--old").unwrap_or("random")],
-        None => own_commands(args),
-    };
-
+    let commands = own_commands(args);
     let (min, default) = match kind {
         LeagueKind::Comparison => {
             let all = commands.len() + strategies.len();
@@ -224,14 +221,30 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
     Ok(entrants)
 }
 
-/// Returns the commands of `--mine`, which may be given several times, with several commands each.
+/// Returns the commands of the two players that are compared, or those of `--mine`, which may be given
+/// several times, with several commands each.
 fn own_commands(args: &Args) -> Vec<&str> {
+    if let Some(new) = args.text("--new") {
+        return vec![new, args.text("--old").unwrap_or("random")];
+    }
     let mut commands = Vec::new();
     for value in args.all("--mine") {
         commands.extend(value.split(',').map(str::trim));
     }
     commands.retain(|command| !command.is_empty());
     commands
+}
+
+/// Returns the names of the user's own players: those of the command line, or those of a file that are
+/// no finished strategies.
+fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
+    let commands = own_commands(args);
+    let mut own = name_players(&commands, &[], commands.len());
+    if args.has("--entrants") {
+        own = entrants.to_vec();
+        own.retain(Entrant::is_own);
+    }
+    own.into_iter().map(|entrant| entrant.name).collect()
 }
 
 /// Returns as many players: first those commands, then the strategies in turn. Each has a name of its

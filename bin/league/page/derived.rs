@@ -10,6 +10,7 @@
 
 use crate::page::expected_points::{PairValues, expected_by_player, outcomes, pair_values_in};
 use crate::page::view::LeagueView;
+use crate::practice::comparison::Comparison;
 use league::games;
 use league::manager::standings::rank_groups;
 use league::program::terminal::plural;
@@ -35,6 +36,8 @@ pub struct DerivedFields {
     pub equals: Vec<Vec<String>>,
     /// A sentence about the champion's luck, once the league is over.
     pub luck: Option<String>,
+    /// The answer of a comparison, or how far it is.
+    pub comparison: Option<String>,
 }
 
 impl DerivedFields {
@@ -47,6 +50,7 @@ impl DerivedFields {
             positions: positions(view),
             equals: equal_players(view),
             luck: if is_over { luck(view) } else { None },
+            comparison: Comparison::newest(view).map(|comparison| comparison.news()),
         }
     }
 }

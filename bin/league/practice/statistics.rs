@@ -248,7 +248,7 @@ fn row(
 }
 
 /// Returns a player's name as it is shown in a table.
-fn shown_name(player: &AgentView) -> String {
+pub fn shown_name(player: &AgentView) -> String {
     truncate(&sanitize(&player.display_name), MAX_NAME)
 }
 

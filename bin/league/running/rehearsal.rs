@@ -18,7 +18,7 @@ use league::protocol::{
     AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Aborted, MatchIo, play};
+use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::json;
 use std::sync::Arc;
@@ -42,7 +42,10 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
                 let players = league.members(AgentKind::Player);
                 players.into_iter().cloned().collect::<Vec<Member>>()
             });
-            for Member { id, meta, .. } in players {
+            for Member {
+                id, meta, token, ..
+            } in players
+            {
                 let registration = manager.notifier.status(&id).registrations;
                 if registration == 0 || !document.rehearsals.begin(&id, registration) {
                     continue;
@@ -50,7 +53,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 spawn("rehearsal", move || {
-                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint);
+                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint, token);
                     let name = sanitize(&meta.display_name);
                     let text = match &*verdict {
                         PLAYS => format!("{id} {name} plays"),
@@ -65,8 +68,9 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
     });
 }
 
-/// Plays a match with a player, and returns the verdict.
-fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
+/// Plays a match with a player, and returns the verdict. No announcement names the match, so the
+/// player's own token proves that its invitation comes from the manager.
+fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> String {
     let league = &manager.program.config.league;
     let entry = MatchEntry {
         match_id: MATCH_ID.into(),
@@ -77,7 +81,7 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
         referee_id: None,
         player_A_endpoint: Some(endpoint.into()),
         player_B_endpoint: Some(endpoint.into()), // nothing is sent to the opponent
-        player_A_token: None,
+        player_A_token: Some(token),
         player_B_token: None,
         player_A_standings: None,
         player_B_standings: None,
@@ -92,7 +96,7 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str) -> String {
         assignment: &assignment,
         started: Instant::now(),
     };
-    match play(&assignment, &io) {
+    match play_match(&assignment, &io) {
         Ok(result) if result.status == ResultStatus::TechnicalLoss => {
             let reason = result.reason.unwrap_or_default();
             let reason = reason.split(" - ").next().unwrap_or_default();

@@ -111,9 +111,9 @@ impl Checked {
 
         format!(
             "{id}: {results} of {matches} results in the journal; outboxes: {outboxes} of {referees}, \
-             histories: {histories} of {players} (results that a player forgot: {}), \
+             histories: {histories} of {players} (they lack {}), \
              logs: {logs} of {all_logs}; {found}",
-            self.forgotten
+            plural(self.forgotten, "result")
         )
     }
 
