@@ -15,7 +15,7 @@ const HARMS: [Harm; 8] = [
     ("missing", |_| None),
     ("empty", |_| Some(String::new())),
     ("zeros", |text| Some("\0".repeat(text.len()))),
-    ("cut", |text| Some(text[..text.len() / 2].into())),
+    ("cut", |text| Some(text[..text.len() / 3].into())),
     ("byte order mark", |text| Some(format!("\u{feff}{text}"))),
     ("CRLF", |text| Some(text.replace('\n', "\r\n"))),
     ("no last line end", |text| Some(text.trim_end().into())),
