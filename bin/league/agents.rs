@@ -288,7 +288,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
     match Credentials::load(data, id) {
         Ok(None) if stored.closed => return Ok(None),
         Ok(Some(saved)) if !has_key(stored, &saved.registration_key) => {
-            saved.check_may_replace(&restored, data)?;
+            saved.check_may_replace(&restored.manager, data)?;
         }
         Err(_) => {
             let file = credentials::file(data, id);

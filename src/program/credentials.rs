@@ -96,12 +96,7 @@ impl Credentials {
             let is_same = saved.agent_id == self.agent_id;
             (saved.token.is_some(), is_same, *is_original)
         });
-
-        let Some((_, saved)) = earlier.pop() else {
-            return damaged;
-        };
-        saved.check_may_replace(self, data)?;
-        Ok(Some(saved))
+        earlier.pop().map_or(damaged, |(_, saved)| Ok(Some(saved)))
     }
 
     /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
@@ -115,22 +110,21 @@ impl Credentials {
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 
-    /// Refuses to replace the credentials of an unfinished league of another manager. (The id of the
-    /// league is no help: new credentials have that of our own files.)
-    pub fn check_may_replace(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
-        if !self.is_active() || Endpoint::is_same_address(&self.manager, &newer.manager) {
+    /// Refuses to replace the credentials of an unfinished league of another manager than that at
+    /// `other`. (The id of the league is no help: new credentials have that of our own files.)
+    pub fn check_may_replace(&self, other: &str, data: &Path) -> Result<(), Exit> {
+        if !self.is_active() || Endpoint::is_same_address(&self.manager, other) {
             return Ok(());
         }
 
         let (league, manager) = (&self.league_id, &self.manager);
-        let file = file(data, &self.agent_id);
         let reason = format!(
-            "it plays in {league} of the manager at {manager} (if that is given up, remove {})",
-            file.display()
+            "it plays in {league} of the manager at {manager}, which is not that at {other} (if it \
+             has moved, name its new address with --manager URL)"
         );
         Err(in_use(data, &self.agent_id, &reason))
     }

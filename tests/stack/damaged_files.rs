@@ -259,7 +259,7 @@ fn damaged_journal_is_never_taken_for_a_new_one() {
     let data = test.folder.join("data");
     let folder = storage::league_folder(&data, &rules().league.league_id);
     let path = folder.join("journal.jsonl");
-    let open = || open_again(|| Store::open(&data, rules(), false));
+    let open = || open_again(|| Store::open(&data, rules(), false, false));
     let store = open().unwrap();
     for (sender, port) in [
         ("referee:REF01", 8001),

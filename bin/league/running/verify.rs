@@ -17,6 +17,7 @@ use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
 use league::referee::outbox::PendingResult;
 use league::values::redact_tokens;
+use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{fs, io};
@@ -191,8 +192,8 @@ impl Checked {
             if !is_here(data, referee) {
                 continue;
             }
-            let written: Vec<PendingResult> = match read_lines(&path, 0) {
-                Ok(written) => written,
+            let lines: Vec<Value> = match read_lines(&path, 0) {
+                Ok(lines) => lines,
                 Err(error) => {
                     if !storage::is_missing(&error) {
                         self.differences.push(error.to_string());
@@ -201,6 +202,13 @@ impl Checked {
                 }
             };
             self.outboxes += 1;
+
+            // Other lines have the moves of a match that is not over.
+            let results = lines
+                .into_iter()
+                .map(serde_json::from_value)
+                .filter_map(Result::ok);
+            let written: Vec<PendingResult> = results.collect();
 
             for PendingResult { report, .. } in &written {
                 let id = &report.match_id;
