@@ -474,10 +474,12 @@ def check_not_refused(answer):
 def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
-        credentials = json.loads(file.read_text())
-        saved = credentials.get("manager")
-    except (OSError, ValueError, AttributeError):
+        credentials = json.loads(file.read_text(encoding="utf-8-sig"))
+        saved, _ = credentials["manager"], credentials["registration_key"]
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, TypeError, KeyError):
+        sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
     if saved == manager:
         return credentials
     if not credentials.get("token"):

@@ -30,22 +30,22 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{Terminal, sanitize};
+use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use crate::values::token;
+use crate::values::{check_identifier, token};
 use files::WrittenFiles;
-use journal::Store;
+use journal::{OPERATOR_FILE, Store};
 use league::{Event, League};
 use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
 use screen::Screen;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
@@ -170,6 +170,9 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
+        if let Some(warning) = store.warning() {
+            print_error(&warning);
+        }
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -336,19 +339,25 @@ fn lead(program: &Program) -> Result<Duration, Exit> {
 
 /// Returns the path of the operator's token, in the folder of the league.
 pub fn operator_file(program: &Program) -> PathBuf {
-    storage::league_folder(&program.data, program.league_id()).join("operator.token")
+    storage::league_folder(&program.data, program.league_id()).join(OPERATOR_FILE)
 }
 
 /// Returns the operator's token. It is made at the first start of a league, in a file that only its
-/// owner can read.
+/// owner can read, and made again if that file is damaged.
 fn operator_token(program: &Program) -> io::Result<String> {
     let file = operator_file(program);
-    if let Ok(text) = fs::read_to_string(&file) {
-        return Ok(text.trim().to_string());
-    }
-
     let digits = program.config.system.security.token_length;
     let operator_token = token("operator", &secret(digits));
+    if file.exists() {
+        let saved = storage::read_text(&file).unwrap_or_default();
+        let saved = saved.trim();
+        if saved.len() == operator_token.len() && check_identifier(saved).is_ok() {
+            return Ok(saved.into());
+        }
+        let problem = "had no whole token, and gets a new one";
+        print_error(&format!("{} {problem}", file.display()));
+    }
+
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;
     Ok(operator_token)
 }

@@ -29,7 +29,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{fs, io, process, thread};
+use std::{io, process, thread};
 
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -359,8 +359,8 @@ pub fn read_operator_token(args: &Args) -> Result<Option<String>, Exit> {
         return Ok(None);
     };
 
-    let token = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
+    let token = storage::read_text(Path::new(path))
+        .map_err(|error| Exit::usage(format!("--operator-token-file {error}")))?;
     Ok(Some(token.trim().to_string()))
 }
 

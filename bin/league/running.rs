@@ -210,9 +210,9 @@ impl ToolHooks {
         self.web_pages.linger();
         if self.setup.kind.is_local() {
             let config = manager.program.config.clone();
-            let checked = Checked::new(config, &manager.program.args);
-            if let Err(exit) = checked.and_then(|checked| checked.check()) {
-                print_error(&exit.message);
+            match Checked::new(config, &manager.program.args) {
+                Ok(checked) => drop(checked.print_differences()),
+                Err(exit) => print_error(&exit.message),
             }
         }
 

@@ -166,23 +166,6 @@ fn every_spelling_of_a_loopback_address_is_recognised() {
 }
 
 #[test]
-fn foreign_journal_is_refused_and_left_alone() {
-    let folder = &TestLeague::new("").folder;
-    let letter = folder.join("letter");
-    fs::write(&letter, "Dear diary").unwrap();
-    fs::create_dir(folder.join("folder")).unwrap();
-    #[cfg(unix)] // on Windows not every user may make a link
-    std::os::unix::fs::symlink("letter", folder.join("link")).unwrap();
-
-    let names = ["letter", "folder", "link"];
-    for name in &names[..if cfg!(unix) { 3 } else { 2 }] {
-        let opened = JsonLinesFile::open(&folder.join(name), |_| Ok(())).map(drop);
-        check_contains(&opened.unwrap_err().to_string(), "this is not a");
-    }
-    assert_eq!(fs::read_to_string(letter).unwrap(), "Dear diary");
-}
-
-#[test]
 fn host_name_becomes_the_address_to_which_it_leads() {
     let at = |endpoint: &str| offline::meta(AgentKind::Player, endpoint);
     let elsewhere = "10.0.0.7".parse().unwrap();
@@ -317,4 +300,25 @@ fn temporary_file_of_another_user_is_not_used() {
         .permissions()
         .mode();
     assert_eq!(mode & 0o777, 0o600);
+}
+
+#[test]
+fn journal_that_is_not_ours_is_refused_or_kept() {
+    let test = TestLeague::new("");
+    let open = |name: &str| -> io::Result<()> {
+        JsonLinesFile::open(&test.folder.join(name), |_| Ok(())).map(drop)
+    };
+    fs::write(test.folder.join("letter"), "Dear diary").unwrap();
+    fs::create_dir(test.folder.join("folder")).unwrap();
+    #[cfg(unix)] // on Windows not every user may make a link
+    std::os::unix::fs::symlink("letter", test.folder.join("link")).unwrap();
+
+    let names = ["folder", "link"];
+    for name in names.into_iter().take(if cfg!(unix) { 2 } else { 1 }) {
+        let error = open(name).unwrap_err().to_string();
+        check_contains(&error, "this is not a");
+    }
+    open("letter").unwrap();
+    let letter = fs::read_to_string(test.folder.join("letter~cut")).unwrap();
+    assert_eq!(letter, "Dear diary\n");
 }

@@ -7,7 +7,6 @@ use league::program::args::Exit;
 use league::program::storage;
 use league::values::{check_display_name, truncate};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// The file in a league's folder with its entrants.
@@ -75,8 +74,7 @@ pub fn text(entrants: &[Entrant]) -> String {
 
 /// Reads a file of entrants. Each name enters once.
 pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(storage::with_path(path, error).to_string()))?;
+    let text = storage::read_text(path).map_err(|error| Exit::usage(error.to_string()))?;
     parse(&text).map_err(|problem| Exit::usage(format!("{}: {problem}", path.display())))
 }
 

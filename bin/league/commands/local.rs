@@ -17,9 +17,9 @@ use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::storage::Access;
 use league::program::terminal::{plural, print_line};
 use league::program::{credentials, data_folder, load_config, storage};
+use league::protocol::AgentKind;
 use league::values::derive_seed;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 pub const USAGE: Usage = Usage {
@@ -122,7 +122,7 @@ fn hide_seed(args: &mut Args) -> Result<(), Exit> {
         storage::replace(&file, Access::Owner, &secret(32))?;
     }
 
-    let secret = fs::read_to_string(&file).map_err(|error| storage::with_path(&file, error))?;
+    let secret = storage::read_text(&file)?;
     args.set(PLAYERS_SEED, &seed.to_string());
     args.set("--seed", &derive_seed(seed, &[&secret]).to_string());
     Ok(())
@@ -145,8 +145,15 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
 /// league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
-    let is_same = mark.as_deref() == Some(&entrants::text(entrants));
+    let is_same = match entrants::read(&folder.join(entrants::FILE)) {
+        Ok(mark) if !mark.is_empty() => mark == entrants,
+        // The mark is damaged, but the journal has the names.
+        _ => {
+            let members = stored.members(AgentKind::Player).into_iter();
+            let names = entrants.iter().map(|entrant| &entrant.name);
+            names.eq(members.map(|member| &member.meta.display_name))
+        }
+    };
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {

@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use std::fs;
 use std::io::{self, BufRead, Read, Write, stdin};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -268,8 +267,10 @@ impl Operator {
 /// Returns the URL of the manager.
 fn address(args: &Args, config: &Config) -> String {
     let file = address_file(&data_folder(args), &config.league.league_id);
-    match fs::read_to_string(file) {
-        Ok(address) if !args.has("--manager") => address.trim().into(),
+    match storage::read_text(&file) {
+        Ok(address) if !args.has("--manager") && Endpoint::parse(address.trim()).is_ok() => {
+            address.trim().into()
+        }
         _ => config.manager().into(),
     }
 }
@@ -278,11 +279,11 @@ fn address(args: &Args, config: &Config) -> String {
 /// call.
 fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
     let file = address_file(&data_folder(args), league_id);
-    let address = fs::read_to_string(&file).ok()?;
+    let address = storage::read_text(&file).ok()?;
     if !Endpoint::is_same_address(address.trim(), manager) {
         return None;
     }
-    let token = fs::read_to_string(file.with_file_name("operator.token")).ok()?;
+    let token = storage::read_text(&file.with_file_name("operator.token")).ok()?;
     Some(token.trim().into())
 }
 
