@@ -6,7 +6,7 @@ use super::notifications::{Notification, Progress, Published};
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
 use crate::program::attempts::Attempts;
-use crate::program::config::RetryPolicy;
+use crate::program::config::{RetryPolicy, SystemFile};
 use crate::protocol::AgentKind;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -71,14 +71,15 @@ pub enum Call {
 
 impl Recipient {
     /// Returns an agent that has been told nothing yet.
-    pub fn new(kind: AgentKind, policy: RetryPolicy, ping_interval: Duration) -> Recipient {
+    pub fn new(kind: AgentKind, system: &SystemFile) -> Recipient {
+        let policy = system.retry_policy;
         Recipient {
             kind,
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
             policy,
-            ping_interval,
+            ping_interval: system.timeouts.ping_interval_sec.0,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,

@@ -8,7 +8,7 @@ use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
 use league::net::client::Client;
 use league::net::log::Log;
-use league::program::config::{Backoff, RetryPolicy, Seconds};
+use league::program::config::{RetryPolicy, Seconds};
 use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
 use serde_json::Value;
 
@@ -130,12 +130,7 @@ fn called(row: &str) -> String {
         Some("referee") => AgentKind::Referee,
         _ => AgentKind::Player,
     };
-    let policy = RetryPolicy {
-        max_retries: 3,
-        base_delay_sec: Seconds(Duration::from_secs(2)),
-        backoff_strategy: Backoff::Exponential,
-    };
-    let mut agent = Recipient::new(kind, policy, Duration::from_secs(60));
+    let mut agent = Recipient::new(kind, &rules().system);
     let client = Client::new(
         "league_manager",
         Arc::new(Log::new(Path::new("none"), "test")),
