@@ -10,15 +10,26 @@ requests to it are lost, or its requests to the manager, or all. It must end, or
 three minutes after the cut began. A cut of 90 seconds is longer than the manager repeats the end of the league.
 """
 
-import itertools, os, pathlib, random, shutil, subprocess, sys, tempfile, threading, time
+import concurrent.futures, itertools, os, pathlib, random, shutil, subprocess, sys, tempfile, threading, time
 from network import Proxy
 from real_league import PLAYERS, PROJECT, REFEREES, League, free_ports
 
 LIMIT = 180  # seconds from the beginning of a cut
 AGENTS = [f"REF{n:02}" for n in range(1, REFEREES + 1)] + [f"P{n:02}" for n in range(1, PLAYERS + 1)]
-FOLDER = "data/leagues/league_2025_even_odd/journal.jsonl"
+JOURNAL = "data/leagues/league_2025_even_odd/journal.jsonl"
 CASES = [*itertools.product(["player", "referee"], ["to", "from", "all"], [False, True], [30])]
 CASES += [*itertools.product(["player", "referee"], ["to", "all"], [True], [90])]
+USED, LOCK = set(), threading.Lock()  # the ports that a league of this run has
+
+
+def new_ports(count):
+    """Returns free ports that no other league of this run has."""
+    with LOCK:
+        ports = free_ports(count)
+        while USED & {*ports}:
+            ports = free_ports(count)
+        USED.update(ports)
+        return ports
 
 
 class Cut:
@@ -82,7 +93,7 @@ def end_all(league):
 def ends(kind, direction, stays, seconds):
     """Cuts an agent off around the end of a league. Returns the league and what was wrong."""
     name = {"player": "P01", "referee": "REF02"}[kind]
-    ports = free_ports(1 + len(AGENTS))
+    ports = new_ports(1 + len(AGENTS))
     cut, public = Cut(seconds), [*ports]
     number = 1 + AGENTS.index(name)
     is_lost = {"to": lambda request: b'"sender":"referee:' not in request, "from": lambda _: False}
@@ -113,7 +124,10 @@ def ends(kind, direction, stays, seconds):
 def rejoin(league, name, cut):
     """Opens the next lobby. Yields what is wrong with the way of the agents into it."""
     until = cut.began + LIMIT
-    closed = lambda: any(line.get("event") == "Closed" for line in league.lines(FOLDER))
+
+    def closed():
+        return any(line.get("event") == "Closed" for line in league.lines(JOURNAL))
+
     if not wait(closed, until):
         yield "the league has not ended"
         return
@@ -122,17 +136,20 @@ def rejoin(league, name, cut):
     subprocess.run(order, cwd=league.folder, capture_output=True)
 
     def members():
-        lines = league.lines(FOLDER)
+        lines = league.lines(JOURNAL)
         return {line["id"] for line in lines if line.get("event") == "Registered"}
 
-    opened = lambda: not closed() and len(members()) == len(AGENTS)
-    if not wait(opened, until) and not closed():
+    def is_full():
+        archived = [*league.folder.glob("data/leagues/*~*")]
+        return archived and len(members()) == len(AGENTS)
+
+    if not wait(is_full, until):
         yield f"{name} is cut off, and in the next lobby are {sorted(members())}"
 
 
 def moved(_):
     """Kills all programs after the first round, and starts them again with the manager at another port."""
-    ports = free_ports(2 + len(AGENTS))
+    ports = new_ports(2 + len(AGENTS))
     league = new_league("moved", ports[:-1])
     manager = league.commands["manager"]
     manager[manager.index("--lead-sec") + 1] = "2"
@@ -160,7 +177,10 @@ def unjust(league):
 def readdressed(number):
     """Plays a league on two machines. The one with two of the players gets another address between two rounds."""
     school, laptop = (f"cutoff-{os.getpid()}-{number}-{name}" for name in ("school", "laptop"))
-    command = lambda line: subprocess.run(["ip", *line.split()], check=True)
+
+    def command(line):
+        subprocess.run(["ip", *line.split()], check=True)
+
     for machine in (school, laptop):
         command(f"netns add {machine}")
     try:
@@ -176,7 +196,7 @@ def readdressed(number):
 
 
 def play_readdressed(school, laptop, command, link):
-    ports = free_ports(1 + len(AGENTS))
+    ports = new_ports(1 + len(AGENTS))
     league = new_league("readdressed", ports)
     url = f"http://10.77.0.1:{ports[0]}/mcp"
     programs = {name: [str(PROJECT / "target" / "debug" / line[0]), *line[1:]] for name, line in league.commands.items()}
@@ -205,27 +225,23 @@ def play_readdressed(school, laptop, command, link):
     return league, faults
 
 
-def examine(what, play, arguments, bad):
-    league, faults = play(*arguments)
+def examine(what, play, case):
+    """Plays a league, and returns whether it was right."""
+    league, faults = play(*case)
     if faults:
-        bad.append(f"{what} {arguments}, in {league.folder}: " + "; ".join(faults))
-        print(bad[-1], flush=True)
+        print(f"{what} {case}, in {league.folder}: " + "; ".join(faults), flush=True)
     else:
         shutil.rmtree(league.folder)
+    return not faults
 
 
 def main(what, times=1):
-    cases = CASES if what == "ends" else [(number,) for number in range(int(times))]
-    play, bad = {"ends": ends, "moved": moved, "readdressed": readdressed}[what], []
-    for _ in range(int(times) if what == "ends" else 1):
-        threads = [threading.Thread(target=examine, args=(what, play, case, bad)) for case in cases]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-    count = len(cases) * (int(times) if what == "ends" else 1)
-    print(f"{what}: {count - len(bad)} of {count} are right")
-    sys.exit(bool(bad))
+    play = {"ends": ends, "moved": moved, "readdressed": readdressed}[what]
+    cases = CASES * int(times) if what == "ends" else [(number,) for number in range(int(times))]
+    with concurrent.futures.ThreadPoolExecutor(48) as pool:
+        right = sum(pool.map(lambda case: examine(what, play, case), cases))
+    print(f"{what}: {right} of {len(cases)} are right")
+    sys.exit(right < len(cases))
 
 
 if __name__ == "__main__":

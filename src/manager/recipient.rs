@@ -161,7 +161,7 @@ impl Recipient {
         published: Published,
     ) -> bool {
         let error = result.as_ref().err();
-        self.is_refused = matches!(error, Some(CallError::Unreachable(_)));
+        self.is_refused = error.is_some_and(CallError::is_refused);
         self.attempts.failed = match error {
             Some(error) if error.is_retryable() => self.attempts.failed + 1,
             _ => 0,

@@ -92,6 +92,7 @@ fn failure(word: &str) -> CallError {
     match word {
         "late" => CallError::Timeout(Duration::from_secs(30)),
         "gone" => CallError::Unreachable("refused".into()),
+        "closed" => CallError::Unreachable("connection refused".into()),
         _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
     }
 }
@@ -155,7 +156,8 @@ fn called(row: &str) -> String {
         states.push(format!("{:?}", agent.status.referee));
     }
     let problem = &agent.status.problem;
-    format!("{}; {problem}", states.join(", "))
+    let gone = ["", "; no program is there"][usize::from(agent.is_gone())];
+    format!("{}; {problem}{gone}", states.join(", "))
 }
 
 fn offline_league_table() -> PlayerRequest {
