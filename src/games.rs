@@ -19,6 +19,7 @@ use crate::protocol::{
     GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::truncate;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
@@ -94,7 +95,7 @@ impl MoveMessages {
 }
 
 /// A move that was played.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Move {
     /// The player: 0 is player A, 1 is player B.
     pub seat: usize,

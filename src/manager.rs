@@ -160,8 +160,10 @@ impl Manager {
         };
         program.client.set_identity(&sender, program.league_id());
 
-        let is_fresh = program.args.has("--fresh");
-        let store = Arc::new(Store::open(&program.data, config, is_fresh)?);
+        let [is_fresh, is_restarted] =
+            ["--fresh", "--restarted"].map(|name| program.args.has(name));
+        let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
+        let store = Arc::new(store);
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -218,9 +220,10 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        if self.store.read(|league| league.version == 0) {
+        let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
+        if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
-        } else {
+        } else if !is_closed {
             let text = "an unfinished league was found: it goes on (--fresh sets it aside instead)";
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
@@ -270,6 +273,9 @@ impl Manager {
     /// Closes the league after its last match. A closed league is not resumed, so all files are written
     /// first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
+        if self.store.read(|league| league.closed) {
+            return Ok(()); // before the restart of this process
+        }
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();

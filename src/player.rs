@@ -199,7 +199,10 @@ impl Participant for Player {
 
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
-        *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
+        let mut history = lock(&self.history);
+        if is_new || !history.is_open() {
+            *history = History::open(&folder, id, league_id, is_new)?;
+        }
         Ok(())
     }
 }
@@ -248,6 +251,7 @@ impl Agent for Player {
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
+                self.session.record_error(&error);
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 let rows = table.standings.into_iter();
@@ -256,6 +260,10 @@ impl Agent for Player {
             PlayerRequest::RoundCompleted(_) => {} // it only informs
         }
         Ok(None)
+    }
+
+    fn on_ping(&self, token: Option<&str>) {
+        self.session.record_ping(token);
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -450,8 +458,12 @@ impl Player {
     fn save_history(&self) {
         let saved = lock(&self.history).write();
         if let Err(error) = saved {
-            let log = self.session.program.log();
-            log.event(Level::Warning, "history", error.to_string());
+            let text = format!("the history is not saved: {error}");
+            let program = &self.session.program;
+            program.log().event(Level::Warning, "history", &*text);
+            if program.may_print(&text) {
+                self.warn(&text);
+            }
         }
     }
 

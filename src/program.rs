@@ -128,7 +128,7 @@ impl Program {
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
     pub fn serve<A: Agent>(&self, agent: Arc<A>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
         let rpc = RpcServer {
-            agent: Arc::clone(&agent),
+            agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
             print_error,
@@ -141,11 +141,7 @@ impl Program {
         spawn("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            hardening::watch(report, |reason| {
-                if agent.prepare_restart() {
-                    log_and_restart(&log, port, reason);
-                }
-            })
+            hardening::watch(report, |reason| log_and_restart(&log, port, reason));
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {
@@ -161,6 +157,18 @@ impl Program {
         self.log()
             .system_event(Level::Info, "started", &self.local_url);
         Ok(server)
+    }
+
+    /// Returns the URL under which others reach this program now. The address of this machine may
+    /// have changed since `last`; a machine without an address keeps that.
+    pub fn current_endpoint(&self, last: &str) -> String {
+        match Endpoint::parse(self.config.manager()) {
+            Ok(manager) if !manager.is_loopback() && !self.args.has("--contact-endpoint") => {
+                let host = own_address_towards(&manager.host, manager.port);
+                host.map_or(last.into(), |host| url(&host, self.port))
+            }
+            _ => self.endpoint.clone(),
+        }
     }
 
     /// Returns the origins of web pages that may call this program: those that it serves itself.
@@ -217,7 +225,7 @@ fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = system::restart_process(port);
+    let error = system::restart_process(port, false);
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 

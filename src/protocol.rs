@@ -275,7 +275,7 @@ impl Envelope {
 /// The description that an agent registers with. Only a referee says how many matches it plays at
 /// once, and whether it takes match tokens from the manager. By its `registration_key`, a secret
 /// that it made itself and keeps on its disk, an agent that lost the manager's answer gets it
-/// again.
+/// again. With `must_be_known` only the league of its token or key accepts it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeta {
     pub display_name: String,
@@ -290,6 +290,8 @@ pub struct AgentMeta {
     pub uses_match_tokens: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub must_be_known: Option<bool>,
 }
 
 /// A referee asks to be let in.

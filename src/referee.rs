@@ -291,11 +291,11 @@ impl Agent for Referee {
         message: RefereeRequest,
     ) -> Result<Option<Reply>, HandlerError> {
         let token = request.envelope.auth_token.as_deref();
-        self.session.check_manager(token)?;
+        let credentials = self.session.check_manager(token)?;
 
         match message {
             RefereeRequest::RoundAnnouncement(round) => {
-                let endpoint = &self.session.program.endpoint;
+                let endpoint = &credentials.endpoint;
                 self.assignments.update(|all| all.apply(round, endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
@@ -317,6 +317,10 @@ impl Agent for Referee {
         Ok(None)
     }
 
+    fn on_ping(&self, token: Option<&str>) {
+        self.session.record_ping(token);
+    }
+
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         let text = describe_refusal(packet, peer, refusal);
         if self.session.program.may_print(&text) {
@@ -332,15 +336,6 @@ impl Agent for Referee {
 
     fn is_known(&self, envelope: &Envelope) -> bool {
         self.session.is_own_token(envelope.auth_token.as_deref())
-    }
-
-    /// A game by turns would begin again, so that a player that is about to lose could gain by it.
-    fn prepare_restart(&self) -> bool {
-        let assignments = self.assignments.lock();
-        let mut matches = assignments.matches.values();
-        !matches.any(|open| {
-            open.is_in_play && open.state != MatchState::Finished && open.game.max_turns > 1
-        })
     }
 
     fn toolbox(&self) -> Toolbox<'_> {

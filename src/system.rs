@@ -93,14 +93,17 @@ fn proc_value(path: &str, word: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Restarts the process with the same command, on the same port, without `--fresh`: it goes on with
-/// what is on its disk. Returns only if that fails.
-pub fn restart_process(port: u16) -> io::Error {
+/// Restarts the process with the same command, on the same port. It goes on with what is on its disk,
+/// unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
+pub fn restart_process(port: u16, is_fresh: bool) -> io::Error {
     let mut arguments: Vec<OsString> = env::args_os().collect();
     arguments.retain(|argument| argument != "--fresh");
     if !arguments.contains(&"--restarted".into()) {
         let port = port.to_string();
         arguments.extend(["--port", &port, "--restarted"].map(OsString::from));
+    }
+    if is_fresh {
+        arguments.push("--fresh".into());
     }
     replace_process(&arguments)
 }

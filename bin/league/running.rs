@@ -115,7 +115,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 
     match *lock(&hooks.new_lobby_port) {
         None => Ok(()),
-        Some(port) => Err(restart_process(port).into()),
+        Some(port) => Err(restart_process(port, true).into()),
     }
 }
 
@@ -237,7 +237,8 @@ impl ManagerHooks for ToolHooks {
         }
         self.write_marks(manager)?;
 
-        if self.setup.kind != LeagueKind::Serve {
+        let is_closed = manager.store.read(|league| league.closed);
+        if self.setup.kind != LeagueKind::Serve && !is_closed {
             self.start_children(manager)?;
         }
         if self.setup.kind == LeagueKind::Class {

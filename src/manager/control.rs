@@ -27,10 +27,18 @@ impl Manager {
         order: &LeagueControl,
     ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
-        self.store.commit(|league| {
+        let removed = self.store.commit(|league| {
             let event = league.decide_order(order, Timestamp::now())?;
-            Ok::<_, HandlerError>((event, ()))
+            let removed = match &event {
+                Some(Event::Removed { player_id }) if !league.started => league.player(player_id),
+                _ => None,
+            };
+            let removed = removed.cloned();
+            Ok::<_, HandlerError>((event, removed))
         })?;
+        if let Some(member) = removed {
+            self.notifier.tell_removed(&member);
+        }
 
         match (order.action, &order.player_id) {
             // Find out whether the player answers: if it does not, it may register without its

@@ -118,11 +118,6 @@ impl Agent for Manager {
                 .read(|league| league.token_owner(token).is_some())
     }
 
-    /// A closed league would be set aside by its next manager.
-    fn prepare_restart(&self) -> bool {
-        !self.store.read(|league| league.closed)
-    }
-
     /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
     fn health(&self) -> Value {
         let status = self.status();

@@ -35,8 +35,13 @@ struct Inner {
 
 impl Store {
     /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is
-    /// first archived with the files of its matches.
-    pub fn open(data: &Path, config: Config, is_fresh: bool) -> io::Result<Store> {
+    /// first archived with the files of its matches. A restarted process keeps a closed one.
+    pub fn open(
+        data: &Path,
+        config: Config,
+        is_fresh: bool,
+        is_restarted: bool,
+    ) -> io::Result<Store> {
         let league_id = config.league.league_id.clone();
         let folder = storage::league_folder(data, &league_id);
         let path = folder.join("journal.jsonl");
@@ -45,7 +50,7 @@ impl Store {
         let mut journal = open_journal(&path, &mut league);
 
         let must_archive = match &journal {
-            Ok(_) => league.closed || is_fresh && league.version > 0,
+            Ok(_) => league.closed && !is_restarted || is_fresh && league.version > 0,
             Err(_) => is_fresh,
         };
         if must_archive {

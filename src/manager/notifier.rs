@@ -10,15 +10,14 @@
 use super::journal::Store;
 use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
-use super::recipient::{
-    AgentStatus, Delivery, PING_INTERVAL, Recipient, RefereeState, Task, Texts,
-};
+use super::recipient::{AgentStatus, Delivery, Recipient, RefereeState, Task, Texts};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::program::config::RetryPolicy;
-use crate::protocol::{AgentKind, PlayerRequest};
+use crate::program::session::REMOVED;
+use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -36,6 +35,7 @@ pub struct Notifier {
     retry_policy: RetryPolicy,
     /// The time limit of one attempt.
     timeout: Duration,
+    ping_interval: Duration,
     state: Mutex<State>,
 }
 
@@ -49,10 +49,13 @@ impl Notifier {
     /// Creates a notifier for the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Notifier> {
         let retry_policy = program.config.system.retry_policy;
+        let ping_interval = program.config.ping_interval();
         let state = store.read(|league| {
             let members = league.members.values();
-            let recipient =
-                |member: &Member| (member.id.clone(), Recipient::new(member.kind, retry_policy));
+            let recipient = |member: &Member| {
+                let recipient = Recipient::new(member.kind, retry_policy, ping_interval);
+                (member.id.clone(), recipient)
+            };
             State {
                 published: Published {
                     players: league.newest().before_last_round(),
@@ -68,6 +71,7 @@ impl Notifier {
             client: Arc::clone(&program.client),
             retry_policy,
             timeout: program.config.generic_limit(),
+            ping_interval,
             state: Mutex::new(state),
         })
     }
@@ -182,7 +186,7 @@ impl Notifier {
 
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
-            None => Task::Wait(PING_INTERVAL),
+            None => Task::Wait(self.ping_interval),
         }
     }
 
@@ -225,15 +229,7 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
-
-        let peer = Peer {
-            kind: member.kind,
-            id: member.id,
-            endpoint: member.meta.contact_endpoint,
-            max_bytes: MAX_NOTICE,
-            timeout: self.timeout,
-        };
-
+        let peer = self.peer(&member);
         let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
@@ -246,12 +242,44 @@ impl Notifier {
         self.client.deliver(&peer, text, own_fields)
     }
 
+    fn peer(&self, member: &Member) -> Peer {
+        Peer {
+            kind: member.kind,
+            id: member.id.clone(),
+            endpoint: member.meta.contact_endpoint.clone(),
+            max_bytes: MAX_NOTICE,
+            timeout: self.timeout,
+        }
+    }
+
+    /// Tells a player that the operator has removed it from the lobby, in a thread that tries it as
+    /// often as the retry policy says. It would wait for a league that it is not in.
+    pub fn tell_removed(&self, member: &Member) {
+        let removed = ProtocolError::new(ErrorCode::PlayerNotRegistered, REMOVED);
+        let message = removed.league_error(LeagueRegisterRequest::NAME);
+        let context = MessageContext {
+            conversation_id: new_conversation("removed"),
+            auth_token: Some(member.token.clone()),
+            ..MessageContext::default()
+        };
+
+        let (client, policy, peer) = (
+            Arc::clone(&self.client),
+            self.retry_policy,
+            self.peer(member),
+        );
+        spawn("removed", move || {
+            let send = || client.notify(&peer, &message, &context);
+            let _ = policy.retry(thread::sleep, CallError::is_retryable, send);
+        });
+    }
+
     /// Records that an agent has registered, perhaps again. It gets everything again that still
     /// matters.
     pub fn record_registration(&self, member: &Member) {
         let mut state = lock(&self.state);
         let recipient = (state.recipients.entry(member.id.clone()))
-            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy));
+            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy, self.ping_interval));
         recipient.status.registrations += 1;
         recipient.status.referee = RefereeState::Available;
         recipient.reset();

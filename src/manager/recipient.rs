@@ -16,9 +16,6 @@ use std::sync::Arc;
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 
-/// Interval between pings. Agents that do not answer, and referees while a round is open, are
-/// pinged at the first delay of the retry policy instead.
-pub const PING_INTERVAL: Duration = Duration::from_secs(60);
 /// Minimum time between two resets of one agent, however often it registers.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -36,6 +33,9 @@ pub struct Recipient {
     /// Its delivery thread.
     pub thread: Option<Thread>,
     policy: RetryPolicy,
+    /// Interval between pings. Agents that do not answer, and referees while a round is open, are
+    /// pinged at the base delay of the retry policy instead.
+    ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
     needs_reset: bool,
@@ -73,13 +73,14 @@ pub enum Delivery {
 
 impl Recipient {
     /// Returns an agent that has been told nothing yet.
-    pub fn new(kind: AgentKind, policy: RetryPolicy) -> Recipient {
+    pub fn new(kind: AgentKind, policy: RetryPolicy, ping_interval: Duration) -> Recipient {
         Recipient {
             kind,
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
             policy,
+            ping_interval,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
@@ -136,7 +137,7 @@ impl Recipient {
         let wait = call_at.saturating_duration_since(now);
         let Some((notification, progress)) = self.progress.next_notification(newest) else {
             return match wait.is_zero() {
-                _ if newest.is_over => Task::Wait(PING_INTERVAL), // the agents have ended
+                _ if newest.is_over => Task::Wait(self.ping_interval), // the agents have ended
                 true => Task::Deliver(Delivery::Ping),
                 false => Task::Wait(wait),
             };
@@ -175,9 +176,14 @@ impl Recipient {
         // about to start.
         let before = self.status.clone();
         let is_referee = self.kind == AgentKind::Referee;
-        if !self.has_attempts_left() || !is_referee && matches!(delivery, Delivery::Ping) {
+        let is_ping = matches!(delivery, Delivery::Ping);
+        if !self.has_attempts_left() || !is_referee && is_ping {
             let is_assignment = self.record_receipt(delivery, error) && is_referee;
-            self.status.record_call(result, is_assignment, elapsed);
+            // A referee that answers no ping may be suspended, and then it holds its round.
+            let is_timeout = matches!(error, Some(CallError::Timeout(_)));
+            let is_lost = is_timeout && is_referee && is_ping;
+            self.status
+                .record_call(result, is_assignment, is_lost, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
         if has_new_state && self.status.referee == RefereeState::Lost {
@@ -223,7 +229,7 @@ impl Recipient {
         } else if self.status.last_error.is_some() || is_playing {
             first_delay
         } else {
-            PING_INTERVAL
+            self.ping_interval
         }
     }
 }
@@ -234,7 +240,7 @@ pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached. It is available again when it answers.
+    /// The referee could not be reached, or has answered no ping. It is available again when it answers.
     Lost,
     /// The referee answered an assignment with an error. It is available again when it registers or
     /// reports a result.
@@ -261,11 +267,13 @@ pub struct AgentStatus {
 }
 
 impl AgentStatus {
-    /// Records the result of a call, which was an assignment, another notification or a ping.
+    /// Records the result of a call, which was an assignment, another notification or a ping. An
+    /// agent that could not be reached is lost; `is_lost` is true if it is lost anyway.
     pub fn record_call(
         &mut self,
         result: &Result<Value, CallError>,
         is_assignment: bool,
+        is_lost: bool,
         elapsed: Duration,
     ) {
         let error = result.as_ref().err();
@@ -281,7 +289,7 @@ impl AgentStatus {
 
         // Any HTTP answer means that a lost referee is there again.
         match (self.referee, error) {
-            (RefereeState::Available, Some(error)) if error.is_unreachable() => {
+            (RefereeState::Available, Some(error)) if is_lost || error.is_unreachable() => {
                 self.referee = RefereeState::Lost;
                 self.problem = error.explain();
             }

@@ -124,6 +124,10 @@ impl League {
             });
         }
 
+        if application.meta.must_be_known == Some(true) {
+            return Err(rejection("Not a member: this is another league"));
+        }
+
         // After the start only a referee may register, and only while no live one is left.
         let is_wanted = kind == AgentKind::Referee && application.referee_wanted;
         if self.started && !(is_wanted && self.open_round().is_some()) {
@@ -235,6 +239,7 @@ impl League {
         if meta.registration_key.as_deref().is_none_or(str::is_empty) {
             meta.registration_key = member.meta.registration_key.clone();
         }
+        meta.must_be_known = None;
 
         let minimum = self.config.token_lifetime() / 2;
         if member.meta == meta && member.expires >= application.now.plus(minimum) {

@@ -72,7 +72,7 @@ impl Screen {
             registered: BTreeMap::new(),
             round: 0,
             results: league.played.len(),
-            has_ended: false,
+            has_ended: league.closed,
         };
         screen.arrivals(league);
         screen

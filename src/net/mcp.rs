@@ -97,7 +97,10 @@ pub fn answer<A: Agent>(
             "serverInfo": server,
             "instructions": agent.toolbox().instructions,
         }),
-        "ping" if !is_stateless => json!({}),
+        "ping" if !is_stateless => {
+            agent.on_ping(params["auth_token"].as_str());
+            json!({})
+        }
         name if name.starts_with("notifications/") => json!({}),
         name => {
             let error = HandlerError::not_found(A::KIND, name).into_json_rpc();

@@ -64,10 +64,16 @@ pub struct Timeouts {
     pub generic_response_timeout_sec: Seconds,
     #[serde(default = "default_game_over_timeout")]
     pub game_over_timeout_sec: Seconds,
+    #[serde(default = "default_ping_interval")]
+    pub ping_interval_sec: Seconds,
 }
 
 fn default_game_over_timeout() -> Seconds {
     Seconds(Duration::from_secs(5))
+}
+
+fn default_ping_interval() -> Seconds {
+    Seconds(Duration::from_secs(60))
 }
 
 /// A time of more than zero, in seconds or fractions of them.
@@ -287,6 +293,21 @@ impl Config {
     /// Returns the time limit of GAME_OVER.
     pub fn game_over_limit(&self) -> Duration {
         self.system.timeouts.game_over_timeout_sec.0
+    }
+
+    /// Returns the interval at which the manager pings an agent that answers.
+    pub fn ping_interval(&self) -> Duration {
+        self.system.timeouts.ping_interval_sec.0
+    }
+
+    /// Returns the time without a word of the manager after which an agent registers again.
+    pub fn max_silence(&self) -> Duration {
+        self.ping_interval() * 2
+    }
+
+    /// Returns the time without a word of the manager after which an agent ends.
+    pub fn max_absence(&self) -> Duration {
+        self.ping_interval() * 30
     }
 
     /// Returns the longest time that a match of so many turns can take, with its report.

@@ -62,7 +62,7 @@ impl Credentials {
 
     /// Returns the saved credentials of an earlier run of this agent. Those with a token are
     /// preferred, then those with the same id.
-    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
+    pub fn find_saved(&self, data: &Path) -> Option<Credentials> {
         let mut earlier: Vec<Credentials> = Vec::new();
         let files = fs::read_dir(data.join("agents")).into_iter().flatten();
         for file in files.flatten() {
@@ -73,12 +73,7 @@ impl Credentials {
 
         earlier.retain(|saved| self.may_continue(saved));
         earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
-
-        let latest = earlier.pop();
-        if let Some(saved) = &latest {
-            saved.check_may_replace(self, data)?;
-        }
-        Ok(latest)
+        earlier.pop()
     }
 
     /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
@@ -92,22 +87,21 @@ impl Credentials {
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 
-    /// Refuses to replace the credentials of an unfinished league of another manager. (The id of the
-    /// league is no help: new credentials have that of our own files.)
-    pub fn check_may_replace(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
-        if !self.is_active() || Endpoint::is_same_address(&self.manager, &newer.manager) {
+    /// Refuses to replace the credentials of an unfinished league of another manager than that at
+    /// `other`. (The id of the league is no help: new credentials have that of our own files.)
+    pub fn check_may_replace(&self, other: &str, data: &Path) -> Result<(), Exit> {
+        if !self.is_active() || Endpoint::is_same_address(&self.manager, other) {
             return Ok(());
         }
 
         let (league, manager) = (&self.league_id, &self.manager);
-        let file = file(data, &self.agent_id);
         let reason = format!(
-            "it plays in {league} of the manager at {manager} (if that is given up, remove {})",
-            file.display()
+            "it plays in {league} of the manager at {manager}, which is not that at {other} (if it \
+             has moved, name its new address with --manager URL)"
         );
         Err(in_use(data, &self.agent_id, &reason))
     }

@@ -4,7 +4,7 @@
 use super::Referee;
 use super::assignments::Assignment;
 use super::match_play::{Aborted, MatchIo};
-use crate::games::match_result;
+use crate::games::{Move, match_result};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
@@ -15,6 +15,7 @@ use crate::protocol::{
     AgentKind, Call, GameError, GameInvitation, GameOver, GameResult, MatchState, Message, StatusOk,
 };
 use crate::values::Timestamp;
+use std::io;
 use std::sync::Arc;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
@@ -32,6 +33,17 @@ pub struct HttpMatch<'a> {
 impl HttpMatch<'_> {
     fn program(&self) -> &Program {
         &self.referee.session.program
+    }
+
+    /// Returns an error if the match is no longer ours, or if the disk has failed.
+    fn check_saved(&self, saved: io::Result<bool>) -> Result<(), Aborted> {
+        let is_ours = saved.unwrap_or_else(|error| {
+            let match_id = &self.assignment.match_id;
+            let text = format!("the result of {match_id} cannot be kept: {error}");
+            self.referee.report_error(&text);
+            false
+        });
+        if is_ours { Ok(()) } else { Err(Aborted) }
     }
 
     /// Returns a task that sends a notification to a player, unless the match is no longer ours.
@@ -165,18 +177,14 @@ impl MatchIo for HttpMatch<'_> {
         Timestamp::now()
     }
 
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
+        let mut assignments = self.referee.assignments.lock();
+        self.check_saved(assignments.save_moves(self.assignment, moves))
+    }
+
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
         let result = match_result(result, &self.program().config.league.scoring);
         let mut assignments = self.referee.assignments.lock();
-        match assignments.save(self.assignment, result) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Aborted),
-            Err(error) => {
-                let match_id = &self.assignment.match_id;
-                let text = format!("the result of {match_id} cannot be kept: {error}");
-                self.referee.report_error(&text);
-                Err(Aborted)
-            }
-        }
+        self.check_saved(assignments.save(self.assignment, result))
     }
 }

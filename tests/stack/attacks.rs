@@ -16,14 +16,6 @@ fn flood(url: &str) -> Vec<TcpStream> {
     connections.flatten().collect()
 }
 
-/// Waits until a program that is flooded in the same way would have been restarted.
-fn wait_for_restarts() {
-    let test = TestLeague::new("");
-    let manager = test.start_limited("ulimit -n 41", "league_manager", "");
-    let _connections = flood(&manager.url());
-    manager.wait_for_error("restarting the process");
-}
-
 #[test]
 fn repeated_changes_of_a_member_are_stored_once_a_second() {
     let test = TestLeague::new("");
@@ -66,21 +58,37 @@ fn repeated_changes_of_a_member_are_stored_once_a_second() {
     not(target_os = "linux"),
     ignore = "only Linux tells a process what it holds"
 )]
-fn flooded_manager_of_a_closed_league_is_not_restarted() {
+fn flooded_manager_of_a_closed_league_comes_back_as_it_was() {
     let test = TestLeague::new("");
     let options = "serve --players 2 --stay";
     let manager = test.start_limited("ulimit -n 41", "league_manager", options);
     let _agents = ["REF01", "P01", "P02"].map(|id| test.agent(&manager, id, ""));
     wait_until("the league is closed", || test.count("Closed") == 1);
     let connections = flood(&manager.url());
-    wait_for_restarts();
+    manager.wait_for_error("restarting the process");
     drop(connections);
-    assert!(
-        !manager.errors().contains("restarting"),
-        "{}",
-        manager.errors()
-    );
+
+    // It opens no lobby, shows the league, and takes the operator's words.
+    wait_until("it serves again", || {
+        let text = manager.output_so_far();
+        text.matches("still serving (--stay)").count() == 2
+    });
     assert_eq!(test.count("Closed"), 1, "the league is where it was");
+    let late = register_player(&manager.url(), "P03", "http://127.0.0.1:1/mcp");
+    assert_eq!(late["error_code"], "E019", "{late}");
+    let page = manager.page("/league.json").1;
+    check_contains(&page, r#""status":"completed""#);
+    let printed = manager.output_so_far();
+    assert_eq!(printed.matches("Champion: ").count(), 1, "{printed}");
+    check_contains(
+        &test.order("new-lobby", &manager.url()),
+        "a new lobby opens",
+    );
+    wait_until("the lobby is open", || {
+        manager.output_so_far().matches("listening on ").count() == 3
+    });
+    let accepted = register_player(&manager.url(), "P03", "http://127.0.0.1:1/mcp");
+    assert_eq!(accepted["status"], "ACCEPTED", "{accepted}");
 }
 
 #[test]
@@ -131,7 +139,7 @@ fn flooded_referee_does_not_begin_a_game_by_turns_again() {
     // The referee is flooded while it waits for the second player's first move.
     last.first("CHOOSE_MOVE_CALL");
     let connections = flood(&referee.url());
-    wait_for_restarts();
+    referee.wait_for_error("restarting the process");
     gate.open();
     drop(connections);
     manager.wait_for_success();
@@ -140,6 +148,7 @@ fn flooded_referee_does_not_begin_a_game_by_turns_again() {
     let conversation = &calls[0]["conversation_id"];
     let is_same = |call: &Value| call["conversation_id"] == *conversation;
     assert!(calls.iter().all(is_same), "{calls:?}");
+    assert_eq!(last.received("GAME_INVITATION").len(), 1);
     assert_eq!(test.count("Recorded"), 1);
 }
 

@@ -43,7 +43,7 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let store = open_again(|| Store::open(data, rules(), fresh))?;
+    let store = open_again(|| Store::open(data, rules(), fresh, false))?;
     let resumed = store.read(|league| league.version > 0);
     Ok((store, resumed))
 }

@@ -5,7 +5,7 @@
 
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
-use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
+use league::games::{self, Game, Move, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
@@ -99,6 +99,7 @@ struct MatchLog {
     errors: [Vec<GameError>; 2],
     overs: Vec<GameOver>,
     kept: Vec<GameResult>,
+    saved_moves: usize,
     /// How many were asked at the same time, each time.
     at_once: Vec<usize>,
 }
@@ -302,6 +303,13 @@ impl MatchIo for Script {
         zero().plus(self.time_elapsed())
     }
 
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
+        let number = self.seen().saved_moves + 1;
+        assert_eq!(moves.len(), number, "each move is saved once");
+        self.seen().saved_moves = number;
+        Ok(())
+    }
+
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
         if self.taken_at == Some(MatchState::DrawingNumber) {
             return Err(Aborted);
@@ -319,7 +327,7 @@ fn describe(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
-    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("none");
     let score = match_result(outcome, &usual()).score;
     let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
     let points = format!("{a}-{b}");

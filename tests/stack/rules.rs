@@ -2,15 +2,21 @@
 //! standings, retries and the order of notifications as rows of `tests/scripts/rules`.
 
 use league::games::Scoring;
-use league::manager::notifications::{Notification, Progress};
+use league::manager::notifications::{Notification, Progress, Published};
+use league::manager::recipient::{Delivery, Recipient};
 use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
-use league::program::config::{RetryPolicy, Seconds};
-use league::protocol::{ErrorCode, ProtocolError};
+use league::net::client::Client;
+use league::net::log::Log;
+use league::program::config::{Backoff, RetryPolicy, Seconds};
+use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
+use serde_json::Value;
 
 use super::support::offline::{league_with, rules, scoring};
 use super::support::{golden, offline_league};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+use std::sync::Arc;
 use std::{cell::RefCell, time::Duration};
 
 #[test]
@@ -117,6 +123,50 @@ fn retried(row: &str) -> String {
     )
 }
 
+/// `referee ping:late table:gone`: the calls to an agent with their results, and what it is after each.
+fn called(row: &str) -> String {
+    let mut words = row.split(' ');
+    let kind = match words.next() {
+        Some("referee") => AgentKind::Referee,
+        _ => AgentKind::Player,
+    };
+    let policy = RetryPolicy {
+        max_retries: 3,
+        base_delay_sec: Seconds(Duration::from_secs(2)),
+        backoff_strategy: Backoff::Exponential,
+    };
+    let mut agent = Recipient::new(kind, policy, Duration::from_secs(60));
+    let client = Client::new(
+        "league_manager",
+        Arc::new(Log::new(Path::new("none"), "test")),
+    );
+    let table = offline_league_table();
+    let mut states = Vec::new();
+    for word in words {
+        let (call, result) = word.split_once(':').unwrap();
+        let call = match call {
+            "ping" => Delivery::Ping,
+            _ => Delivery::Notify {
+                notification: Notification::Table,
+                text: Arc::new(client.prepare_broadcast(&table, 1)),
+                progress: Progress::default(),
+            },
+        };
+        let result = match result {
+            "answer" => Ok(Value::Null),
+            word => Err(failure(word)),
+        };
+        agent.record_call(&call, &result, Duration::ZERO, Published::default());
+        states.push(format!("{:?}", agent.status.referee));
+    }
+    let problem = &agent.status.problem;
+    format!("{}; {problem}", states.join(", "))
+}
+
+fn offline_league_table() -> PlayerRequest {
+    league_with(rules(), "").standings_update().into()
+}
+
 /// `8,4,9,over`: the number of results, that of rounds, the announcement; the league is over.
 fn progress(text: &str) -> Progress {
     let parts: Vec<&str> = text.split(',').collect();
@@ -185,6 +235,7 @@ fn rules_golden() {
                 lacking(newest.before_last_round(), newest)
             }
             ("told", row) => told(row),
+            ("called", row) => called(row),
             (_, row) => retried(row),
         }
     });

@@ -85,6 +85,7 @@ pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
         max_concurrent_matches: is_referee.then_some(2),
         uses_match_tokens: Some(is_referee),
         registration_key: None,
+        must_be_known: None,
     }
 }
 

@@ -88,7 +88,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let stored = stored_league(args)?;
-    if let Some(stored) = &stored {
+    if let Some(stored) = &stored
+        && !args.has("--restarted")
+    {
         check_stored(args, stored, &entrants)?;
     }
     if kind.is_practice() && !is_by_hand(&entrants) {

@@ -6,6 +6,7 @@
 //! match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
+use league::games::Move;
 use league::json::deserialize;
 use league::manager::Manager;
 use league::manager::league::Member;
@@ -185,6 +186,10 @@ impl MatchIo for RehearsalIo<'_> {
 
     fn clock(&self) -> Timestamp {
         Timestamp::now()
+    }
+
+    fn save_moves(&self, _: &[Move]) -> Result<(), Aborted> {
+        Ok(())
     }
 
     fn save(&self, _: &GameResult) -> Result<(), Aborted> {
