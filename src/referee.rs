@@ -40,7 +40,6 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::thread;
 use std::time::Instant;
 
 /// The description of a referee for language models.
@@ -242,11 +241,12 @@ impl Referee {
         let program = &self.session.program;
         let newest = || self.assignments.lock().untold.get(key).cloned();
         while let Some(result) = newest() {
-            let _ = program.config.system.retry_policy.retry(
-                thread::sleep,
-                |error: &CallError| error.is_retryable() && newest().as_ref() == Some(&result),
-                || program.client.notify(peer, &result, context),
-            );
+            let mut attempts = Attempts::new(program.config.system.retry_policy);
+            while let Err(error) = program.client.notify(peer, &result, context)
+                && error.is_retryable()
+                && newest().as_ref() == Some(&result)
+                && attempts.wait()
+            {}
             self.assignments.update(|all| all.remove_told(key, &result));
         }
     }

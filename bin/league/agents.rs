@@ -35,6 +35,9 @@ const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 /// The options of a league that its agents get too.
 const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id", "--seed"];
 
+/// The seed for the players, where they must not know that of the draws.
+pub const PLAYERS_SEED: &str = "--players-seed";
+
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
@@ -259,29 +262,54 @@ fn is_here(manager: &Manager, id: &str) -> bool {
     manager.notifier.status(id).registrations > 0
 }
 
-/// Points the saved credentials of an agent of the stored league to this manager, which may have
-/// another address now. Returns the port that the agent had. Credentials whose key the league does
-/// not know are those of a stranger, and are left alone.
+/// Writes the credentials of an agent of the stored league as the journal has them, with the address
+/// of this manager, which may be another one now. So it does not matter what has happened to the file,
+/// unless it belongs to an agent of an unfinished league elsewhere. Returns the port that the agent had.
 fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<u16>, Exit> {
-    let saved = Credentials::load(&program.data, id);
-    let (Some(mut saved), Some(stored)) = (saved, stored) else {
+    let member = stored.and_then(|league| Some((league, league.members.get(id)?)));
+    let Some((stored, member)) = member else {
         return Ok(None);
     };
-    let key = Some(&saved.registration_key);
-    let mut members = stored.members.values();
-    if !members.any(|member| member.meta.registration_key.as_ref() == key) {
+    let Some(key) = &member.meta.registration_key else {
         return Ok(None);
-    }
+    };
 
     // The agent of the earlier run may still be ending.
-    until(SHUTDOWN_TIMEOUT, || {
-        credentials::lock(&program.data, id).is_ok()
-    });
-    saved.manager = local_url(program);
-    saved.save(&program.data)?;
-    let endpoint = Endpoint::parse(&saved.endpoint);
+    let data = &program.data;
+    until(SHUTDOWN_TIMEOUT, || credentials::lock(data, id).is_ok());
 
+    let restored = Credentials {
+        agent_id: id.into(),
+        registration_key: key.clone(),
+        league_id: stored.config.league.league_id.clone(),
+        manager: local_url(program),
+        endpoint: member.meta.contact_endpoint.clone(),
+        token: Some(member.token.clone()),
+        proves_itself: true,
+        is_over: stored.closed,
+    };
+    match Credentials::load(data, id) {
+        Ok(None) if stored.closed => return Ok(None),
+        Ok(Some(saved)) if !has_key(stored, &saved.registration_key) => {
+            saved.check_may_replace(&restored.manager, data)?;
+        }
+        Err(_) => {
+            let file = credentials::file(data, id);
+            let text = "was damaged, and is restored from the journal";
+            print_error(&format!("{} {text}", file.display()));
+        }
+        _ => {}
+    }
+    restored.save(data)?;
+
+    let endpoint = Endpoint::parse(&restored.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
+}
+
+/// Returns true if an agent of the league has registered with that key.
+fn has_key(league: &League, key: &String) -> bool {
+    let mut members = league.members.values();
+    members.any(|member| member.meta.registration_key.as_ref() == Some(key))
 }
 
 /// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
@@ -330,7 +358,9 @@ pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16)
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
-        if let Some(value) = program.args.text(shared) {
+        let hidden = program.args.text(PLAYERS_SEED);
+        let hidden = hidden.filter(|_| shared == "--seed" && player.is_some());
+        if let Some(value) = hidden.or(program.args.text(shared)) {
             command.args([shared, value]);
         }
     }

@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
 const VERSION: u32 = 5;
+/// The file with the operator's token, next to the journal. It is written after the journal's first
+/// line, so where it exists a journal without any line is a damaged one.
+pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
@@ -72,6 +75,11 @@ impl Store {
             inner: Shared::new(inner),
             _lock: lock,
         })
+    }
+
+    /// Returns what was done with an incomplete last line of the journal, if there was one.
+    pub fn warning(&self) -> Option<String> {
+        self.inner.lock().journal.warning.clone()
     }
 
     /// Reads the league.
@@ -145,6 +153,10 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
     })?;
 
     if number == 0 {
+        if path.with_file_name(OPERATOR_FILE).exists() {
+            let error = io::Error::other("it has no line; put it back, or start with --fresh");
+            return Err(storage::with_path(path, error));
+        }
         lines.append(&json!({"journal_version": VERSION}))?;
     }
     Ok(lines)

@@ -15,6 +15,7 @@ use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
+use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
 use crate::program::session::REMOVED;
 use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
@@ -263,14 +264,13 @@ impl Notifier {
             ..MessageContext::default()
         };
 
-        let (client, policy, peer) = (
-            Arc::clone(&self.client),
-            self.retry_policy,
-            self.peer(member),
-        );
+        let (client, peer) = (Arc::clone(&self.client), self.peer(member));
+        let mut attempts = Attempts::new(self.retry_policy);
         spawn("removed", move || {
-            let send = || client.notify(&peer, &message, &context);
-            let _ = policy.retry(thread::sleep, CallError::is_retryable, send);
+            while let Err(error) = client.notify(&peer, &message, &context)
+                && error.is_retryable()
+                && attempts.wait()
+            {}
         });
     }
 

@@ -13,7 +13,7 @@ use super::Manager;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use super::overdue::{FutureTime, ReportDeadlines};
-use super::queries::PAUSED_REASON;
+use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::program::SHUTDOWN_TIMEOUT;
@@ -34,8 +34,6 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
-const NO_REFEREE_REASON: &str =
-    "no referee is left: the league waits until one registers or answers again";
 
 /// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -107,7 +105,7 @@ impl<'a> RoundLoop<'a> {
 
         // Publish what is new.
         let (threads, mut waiting) = store.read(|league| {
-            let reason = waiting_reason(league, &referees);
+            let reason = league.waiting_reason(&referees);
             let threads = self.publish(league, reason.is_none());
             self.reports.update(league, notifier);
             (threads, self.waiting(league, reason))
@@ -135,14 +133,13 @@ impl<'a> RoundLoop<'a> {
     fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
         let store = &self.manager.store;
         self.enter_open_round();
-        let (is_new, warnings) = store.commit(|league| {
+        let mut warnings = None; // none unless matches are assigned
+        let is_new = store.commit_event(|league| {
             let event = self.next_event(league, referees);
-            let warnings = match event {
-                Some(Event::Assigned { .. }) => Some(self.lost_referee_warnings(league, referees)),
-                _ => None,
-            };
-            let is_new = event.is_some();
-            Ok::<_, io::Error>((event, (is_new, warnings)))
+            if let Some(Event::Assigned { .. }) = event {
+                warnings = Some(self.lost_referee_warnings(league, referees));
+            }
+            event
         })?;
 
         // Matches are assigned.
@@ -182,7 +179,7 @@ impl<'a> RoundLoop<'a> {
 
         let round = league.open_round()?;
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || waiting_reason(league, referees).is_some() {
+        if walkover.is_some() || league.waiting_reason(referees).is_some() {
             return walkover;
         }
 
@@ -303,16 +300,5 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = self.reports.describe_awaited_reports(league);
         }
         waiting
-    }
-}
-
-/// Returns the reason if no match may begin at present.
-fn waiting_reason(league: &League, available_referees: &[String]) -> Option<&'static str> {
-    if league.paused {
-        Some(PAUSED_REASON)
-    } else if available_referees.is_empty() {
-        Some(NO_REFEREE_REASON)
-    } else {
-        None
     }
 }

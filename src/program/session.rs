@@ -170,7 +170,7 @@ impl Session {
         }
 
         let new = self.new_credentials();
-        let Some(saved) = new.find_saved(&self.program.data) else {
+        let Some(saved) = new.find_saved(&self.program.data)? else {
             return Ok(new);
         };
 
@@ -242,7 +242,7 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id).filter(|_| is_new) {
+        if let Some(saved) = Credentials::load(data, id)?.filter(|_| is_new) {
             saved.check_may_replace(&new.manager, data)?;
         }
 

@@ -85,6 +85,16 @@ impl ProtocolError {
         ProtocolError::new(code, problem).with_context("field", field)
     }
 
+    /// Returns an error about a match that is not as the receiver knows it (E015).
+    pub fn mismatch(field: &str, problem: impl Into<String>) -> ProtocolError {
+        ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
+    }
+
+    /// Returns an error about a token that is not the right one (E012).
+    pub fn wrong_token(problem: impl Into<String>) -> ProtocolError {
+        ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem)
+    }
+
     /// Returns an error about a field that has an unexpected value.
     pub fn unexpected_value(
         code: ErrorCode,

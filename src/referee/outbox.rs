@@ -8,6 +8,7 @@
 
 use crate::games::Move;
 use crate::program::storage::JsonLinesFile;
+use crate::program::terminal::print_error;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -52,15 +53,25 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
+        let path = folder.join("outbox.jsonl");
+        let mut number = 0;
+        let file = JsonLinesFile::open(&path, |line| {
+            number += 1;
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
             } else if let Ok(open) = serde_json::from_slice::<OpenMatch>(line) {
                 self.open_matches.insert(open.match_id.clone(), open);
+            } else {
+                let problem =
+                    "is damaged; if the manager lacks its result, the match is played again";
+                print_error(&format!("{}: line {number} {problem}", path.display()));
             }
             Ok(())
         })?;
 
+        if let Some(warning) = &file.warning {
+            print_error(warning);
+        }
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();
         Ok(())
