@@ -200,7 +200,7 @@ impl Participant for Player {
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
         let mut history = lock(&self.history);
-        if is_new || !history.is_open() {
+        if is_new || history.matches().is_empty() {
             *history = History::open(&folder, id, league_id, is_new)?;
         }
         Ok(())

@@ -110,7 +110,7 @@ impl Credentials {
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    pub fn is_active(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 

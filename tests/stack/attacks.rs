@@ -305,7 +305,7 @@ fn temporary_file_of_another_user_is_not_used() {
 #[test]
 fn journal_that_is_not_ours_is_refused_or_kept() {
     let test = TestLeague::new("");
-    let open = |name: &str| -> io::Result<()> {
+    let open = |name: &str| -> std::io::Result<()> {
         JsonLinesFile::open(&test.folder.join(name), |_| Ok(())).map(drop)
     };
     fs::write(test.folder.join("letter"), "Dear diary").unwrap();
