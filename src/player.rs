@@ -26,7 +26,7 @@ use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{describe_refusal, print_error, print_line};
+use crate::program::terminal::{Terminal, describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
@@ -52,9 +52,9 @@ pub const USAGE: Usage = Usage {
 /// The options of a player.
 pub const OPTIONS: &[&str] = &[
     "
-  --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, with its saved credentials [any]
-  --quiet                        print only problems, and what `choose` prints",
+  --display-name NAME         shown in the table [as in the configuration]
+  --player-id ID              the id to ask for, with its credentials [any]
+  --quiet                     print only problems, and what `choose` prints",
     CLIENT,
     STAY,
     SERVER,
@@ -105,12 +105,12 @@ pub struct Options {
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
-    /// What surrounds it.
-    pub hooks: Arc<dyn Hooks>,
+    /// Its surroundings.
+    pub hooks: Arc<dyn PlayerHooks>,
 }
 
 /// The surroundings of a player.
-pub trait Hooks: Send + Sync {
+pub trait PlayerHooks: Send + Sync {
     /// Returns the tools that are offered in addition to `get_player_state`.
     fn toolbox<'a>(&'a self, _session: &'a Session) -> Toolbox<'a> {
         Toolbox {
@@ -125,6 +125,11 @@ pub trait Hooks: Send + Sync {
         None
     }
 
+    /// A match is over. `line` says how it has ended.
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
+    }
+
     /// The league is over. `text` says how it has ended.
     fn over(&self, text: &str) {
         print_line(text);
@@ -132,9 +137,9 @@ pub trait Hooks: Send + Sync {
 }
 
 /// The hooks of a player with nothing around it.
-struct NoHooks;
+struct NoPlayerHooks;
 
-impl Hooks for NoHooks {}
+impl PlayerHooks for NoPlayerHooks {}
 
 impl Options {
     /// Returns the options of a player that chooses with a function.
@@ -147,7 +152,7 @@ impl Options {
             strategy: strategy.into(),
             game_types,
             choose: Box::new(choose),
-            hooks: Arc::new(NoHooks),
+            hooks: Arc::new(NoPlayerHooks),
         }
     }
 }
@@ -194,7 +199,10 @@ impl Participant for Player {
 
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
-        *lock(&self.history) = History::open(&folder, id, league_id, is_new)?;
+        let mut history = lock(&self.history);
+        if is_new || !history.is_open() {
+            *history = History::open(&folder, id, league_id, is_new)?;
+        }
         Ok(())
     }
 }
@@ -243,6 +251,7 @@ impl Agent for Player {
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
+                self.session.record_error(&error);
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 let rows = table.standings.into_iter();
@@ -251,6 +260,10 @@ impl Agent for Player {
             PlayerRequest::RoundCompleted(_) => {} // it only informs
         }
         Ok(None)
+    }
+
+    fn on_ping(&self, token: Option<&str>) {
+        self.session.record_ping(token);
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
@@ -263,7 +276,7 @@ impl Agent for Player {
 
     fn is_known(&self, envelope: &Envelope) -> bool {
         let token = envelope.auth_token.as_deref();
-        self.session.is_own_token(token) || self.invitations.lock().is_known(token)
+        self.session.is_own_token(token) || self.invitations.lock().is_known_token(token)
     }
 
     fn health(&self) -> Value {
@@ -355,6 +368,7 @@ impl Player {
         if !game_types.any(|game_type| *game_type == call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
+
         let joined = (self.invitations.lock()).find(&request.envelope, &call.match_id)?;
         check_player_id(credentials, &call.player_id)?;
 
@@ -382,7 +396,7 @@ impl Player {
         // Call `choose`, or take the move that it has chosen before.
         let choice = joined
             .moves
-            .get(turn.move_number, || (self.options.choose)(&turn))?;
+            .get_or_choose(turn.move_number, || (self.options.choose)(&turn))?;
 
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,
@@ -428,7 +442,12 @@ impl Player {
 
         if is_new {
             let line = display::about_match(&over.match_id, &text);
-            self.session.program.terminal.print_line(&line);
+            self.options
+                .hooks
+                .result(&line, self.session.program.terminal);
+        }
+        if self.session.state() == AgentState::Shutdown {
+            self.save_history(); // nothing else saves it after the end of the league
         }
         Ok(())
     }
@@ -436,8 +455,12 @@ impl Player {
     fn save_history(&self) {
         let saved = lock(&self.history).write();
         if let Err(error) = saved {
-            let log = self.session.program.log();
-            log.event(Level::Warning, "history", error.to_string());
+            let text = format!("the history is not saved: {error}");
+            let program = &self.session.program;
+            program.log().event(Level::Warning, "history", &*text);
+            if program.may_print(&text) {
+                self.warn(&text);
+            }
         }
     }
 

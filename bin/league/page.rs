@@ -1,7 +1,7 @@
-//! The pages at the manager's address: the page of the league, `league.json`, the traces of matches,
-//! and the files that people download. All are made from the league's document, and none changes the
-//! league. An open page asks every second with the version that it has, and gets only the rounds that
-//! have changed since.
+//! The pages at the manager's address: the page of the league, `league.json`, the traces of
+//! matches, and the files that people download. All are made from the league's document, and none
+//! changes the league. An open page asks every second with the version that it has, and gets only
+//! the rounds that have changed since.
 
 pub mod derived;
 pub mod document;
@@ -62,9 +62,9 @@ impl WebPages {
         }
     }
 
-    /// Returns the response for a path; none if there is no such page. `query` is the part of the URL
-    /// after the question mark. `has_result` says if a match has a result now; none if there is no
-    /// such match.
+    /// Returns the response for a path; none if there is no such page. `query` is the part of the
+    /// URL after the question mark. `has_result` says if a match has a result now; none if there is
+    /// no such match.
     pub fn respond(
         &self,
         view: &LeagueView,
@@ -124,7 +124,8 @@ impl WebPages {
         text_response("html", headers, text.clone())
     }
 
-    /// Waits a moment at the end of the league, if there were requests, so that open pages get the end.
+    /// Waits a moment at the end of the league, if there were requests, so that open pages get the
+    /// end.
     pub fn linger(&self) {
         if lock(&self.cache).is_some() {
             thread::sleep(FINAL_PAUSE);
@@ -149,8 +150,8 @@ impl WebPages {
     }
 }
 
-/// Returns the document for a page that has that version: all of it, except for rounds that have not
-/// changed since. Before the start it has no rounds, since the schedule depends on the players.
+/// Returns the document for a page that has that version: all of it, except for rounds that have
+/// not changed since. Before the start it has no rounds, since the schedule depends on the players.
 fn live_json(
     view: &LeagueView,
     derived: &DerivedFields,
@@ -168,7 +169,8 @@ fn live_json(
     render::league_json(copy, derived, now)
 }
 
-/// Returns a response with a text of that type, which browsers neither keep nor take for another type.
+/// Returns a response with a text of that type, which browsers neither keep nor take for another
+/// type.
 pub fn text_response(subtype: &str, headers: &str, text: String) -> Response {
     Response {
         headers: format!(

@@ -27,10 +27,18 @@ impl Manager {
         order: &LeagueControl,
     ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
-        self.store.commit(|league| {
-            let event = league.control(order, Timestamp::now())?;
-            Ok::<_, HandlerError>((event, ()))
+        let removed = self.store.commit(|league| {
+            let event = league.decide_order(order, Timestamp::now())?;
+            let removed = match &event {
+                Some(Event::Removed { player_id }) if !league.started => league.player(player_id),
+                _ => None,
+            };
+            let removed = removed.cloned();
+            Ok::<_, HandlerError>((event, removed))
         })?;
+        if let Some(member) = removed {
+            self.notifier.tell_removed(&member);
+        }
 
         match (order.action, &order.player_id) {
             // Find out whether the player answers: if it does not, it may register without its
@@ -75,7 +83,7 @@ impl Manager {
 
 impl League {
     /// Decides an order.
-    pub fn control(
+    pub fn decide_order(
         &self,
         order: &LeagueControl,
         at: Timestamp,
@@ -85,7 +93,7 @@ impl League {
         if is_over != (action == ControlAction::NewLobby) {
             let phase = if is_over { "over" } else { "not over yet" };
             let problem = format!("got {action}, but the league is {phase}");
-            return Err(refusal("action", problem));
+            return Err(invalid_order("action", problem));
         }
 
         match action {
@@ -101,7 +109,10 @@ impl League {
                 let player_id = self.ordered_player(order)?;
                 let is_seat = self.removed_seats.contains_key(&player_id);
                 if !is_seat && !self.removed.contains(&player_id) {
-                    return Err(refusal("player_id", format!("{player_id} was not removed")));
+                    return Err(invalid_order(
+                        "player_id",
+                        format!("{player_id} was not removed"),
+                    ));
                 }
                 Ok(Some(Event::Restored { player_id, at }))
             }
@@ -112,7 +123,7 @@ impl League {
     /// Returns the id of the player that an order names.
     fn ordered_player(&self, order: &LeagueControl) -> Result<String, ProtocolError> {
         let Some(id) = &order.player_id else {
-            return Err(refusal("player_id", "missing; this action needs it"));
+            return Err(invalid_order("player_id", "missing; this action needs it"));
         };
 
         if self.player(id).is_none() && !self.removed_seats.contains_key(id) {
@@ -129,6 +140,6 @@ impl League {
     }
 }
 
-fn refusal(field: &str, problem: impl Into<String>) -> ProtocolError {
+fn invalid_order(field: &str, problem: impl Into<String>) -> ProtocolError {
     ProtocolError::field(ErrorCode::MissingField, field, problem)
 }

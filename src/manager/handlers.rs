@@ -6,7 +6,9 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, RejectionKind, answer, with_address};
+use super::registration::{
+    Application, Rejection, RejectionKind, registration_reply, with_address,
+};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
@@ -51,7 +53,9 @@ impl Agent for Manager {
             ManagerRequest::MatchResultReport(report) => self.report(request, &report)?.into(),
             ManagerRequest::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
-                let answer = self.store.read(|league| league.answer(&query, &sender));
+                let answer = self
+                    .store
+                    .read(|league| league.answer_query(&query, &sender));
                 answer?.into()
             }
             ManagerRequest::StartLeague(_) => self.start_league(request)?.into(),
@@ -166,12 +170,12 @@ impl Manager {
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = self.decide_registration(&application)?;
+        let mut decision = self.commit_registration(&application)?;
         let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
             application.now = Timestamp::now();
-            decision = self.decide_registration(&application)?;
+            decision = self.commit_registration(&application)?;
         }
 
         match &decision {
@@ -187,15 +191,16 @@ impl Manager {
                 _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
             },
         }
-        Ok(answer(kind, decision, self.program.league_id()))
+        Ok(registration_reply(kind, decision, self.program.league_id()))
     }
 
     /// Decides a registration and stores it.
-    fn decide_registration(
+    fn commit_registration(
         &self,
         application: &Application,
     ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store.commit(|league| Ok(league.register(application)))
+        self.store
+            .commit(|league| Ok(league.decide_registration(application)))
     }
 
     /// Prints who was not accepted, and why.

@@ -17,6 +17,9 @@ use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
 const VERSION: u32 = 5;
+/// The file with the operator's token, next to the journal. It is written after the journal's first
+/// line, so where it exists a journal without any line is a damaged one.
+pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
@@ -74,6 +77,11 @@ impl Store {
         })
     }
 
+    /// Returns what was done with an incomplete last line of the journal, if there was one.
+    pub fn warning(&self) -> Option<String> {
+        self.inner.lock().journal.warning.clone()
+    }
+
     /// Reads the league.
     pub fn read<T>(&self, read: impl FnOnce(&League) -> T) -> T {
         read(&self.inner.lock().league)
@@ -120,15 +128,15 @@ impl Store {
     }
 
     /// Returns the number of changes since the start of the program.
-    pub fn version(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.inner.lock().changes
     }
 
-    /// Waits until the version is another one, or the timeout has passed.
-    pub fn wait_for_change(&self, version: u64, timeout: Duration) {
+    /// Waits until the number of changes is another one, or the timeout has passed.
+    pub fn wait_for_change(&self, known: u64, timeout: Duration) {
         drop(
             self.inner
-                .wait_until(timeout, |inner| inner.changes != version),
+                .wait_until(timeout, |inner| inner.changes != known),
         );
     }
 }
@@ -145,6 +153,10 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
     })?;
 
     if number == 0 {
+        if path.with_file_name(OPERATOR_FILE).exists() {
+            let error = io::Error::other("it has no line; put it back, or start with --fresh");
+            return Err(storage::with_path(path, error));
+        }
         lines.append(&json!({"journal_version": VERSION}))?;
     }
     Ok(lines)

@@ -1,8 +1,8 @@
 //! Which agents may register, with which id and token; and which agent sent a request.
 //!
-//! `League::register` decides a registration. It first checks the description of the agent. Then it
-//! finds out which agent it is: a member that shows its token or its registration key, an agent at
-//! a member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! `League::decide_registration` first checks the description of the agent. Then it finds out which
+//! agent it is: a member that shows its token or its registration key, an agent at a member's
+//! endpoint, or a new one. `registration_reply` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};
@@ -86,11 +86,11 @@ impl Rejection {
 
 impl League {
     /// Accepts or rejects a registration. There is no event if the member stays as it was.
-    pub fn register(
+    pub fn decide_registration(
         &self,
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
-        let decision = self.decide_registration(application);
+        let decision = self.accepted_member(application);
         let Ok(member) = &decision else {
             return (None, decision);
         };
@@ -102,7 +102,7 @@ impl League {
         }
     }
 
-    fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
+    fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
         let authenticated = self.authenticated_member(application);
         let at_endpoint = self.members.values().find(|m| is_at(m, application));
@@ -123,6 +123,10 @@ impl League {
                 Some(_) => self.renew(member, application),
                 None => self.new_member(&member.id, application),
             });
+        }
+
+        if application.meta.must_be_known == Some(true) {
+            return Err(rejection("Not a member: this is another league"));
         }
 
         // After the start only a referee may register, and only while no live one is left.
@@ -167,6 +171,7 @@ impl League {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
         }
+
         Ok(())
     }
 
@@ -206,6 +211,7 @@ impl League {
                 reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
             });
         }
+
         Ok(())
     }
 
@@ -237,11 +243,13 @@ impl League {
         if meta.registration_key.as_deref().is_none_or(str::is_empty) {
             meta.registration_key = member.meta.registration_key.clone();
         }
+        meta.must_be_known = None;
 
         let minimum = self.config.token_lifetime() / 2;
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
             return member.clone();
         }
+
         Member {
             meta,
             token: member.token.clone(),
@@ -323,7 +331,8 @@ impl League {
 
         let Some(token) = &envelope.auth_token else {
             let problem = "missing; it came with the registration";
-            return Err(wrong_token(ErrorCode::TokenMissing, problem));
+            let code = ErrorCode::TokenMissing;
+            return Err(ProtocolError::field(code, "auth_token", problem));
         };
 
         let problem = match (self.token_owner(token), named) {
@@ -342,15 +351,11 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        let error = ProtocolError::wrong_token(problem);
         Err(error
             .with_context("provided_token", truncate(token, 60))
             .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
-}
-
-fn wrong_token(code: ErrorCode, problem: impl Into<String>) -> ProtocolError {
-    ProtocolError::field(code, "auth_token", problem)
 }
 
 fn not_registered(sender: &str) -> ProtocolError {
@@ -416,6 +421,7 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
             reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
         });
     }
+
     Ok(())
 }
 
@@ -530,7 +536,11 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
 }
 
 /// Makes the reply to a registration.
-pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
+pub fn registration_reply(
+    kind: AgentKind,
+    decision: Result<Member, Rejection>,
+    league_id: &str,
+) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,
@@ -546,6 +556,7 @@ pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &
             ..Default::default()
         },
     };
+
     match kind {
         AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
         _ => response.into(),

@@ -44,6 +44,9 @@ pub trait Agent: Send + Sync + 'static {
     /// Is called with every message that is refused, by the handlers or before them.
     fn on_refused(&self, _packet: &Value, _peer: IpAddr, _refusal: &ProtocolError) {}
 
+    /// Is called with the token of every ping.
+    fn on_ping(&self, _token: Option<&str>) {}
+
     /// Is called when a method or a path is requested that does not exist. `text` says by whom.
     fn on_not_found(&self, _text: &str) {}
 
@@ -90,10 +93,10 @@ pub struct Tool<'a> {
     pub description: &'static str,
     /// True if the tool changes nothing.
     pub read_only: bool,
-    /// The schema of the arguments.
-    pub input_schema: Value,
-    /// The schema of the answer.
-    pub output_schema: Value,
+    /// Makes the schema of the arguments, for a client that lists the tools.
+    pub input_schema: fn() -> Value,
+    /// Makes the schema of the answer.
+    pub output_schema: fn() -> Value,
     /// Runs the tool with its arguments, for a caller at an address.
     pub run: Box<RunTool<'a>>,
 }
@@ -113,8 +116,8 @@ impl<'a> Tool<'a> {
             name,
             description,
             read_only: true,
-            input_schema: schema_of::<Q>(),
-            output_schema: schema_of::<A>(),
+            input_schema: schema_of::<Q>,
+            output_schema: schema_of::<A>,
             run: Box::new(move |arguments, peer| {
                 let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
                 Ok(json!(run(arguments, peer)?))

@@ -161,7 +161,7 @@ impl CallError {
                 format!("was not called, by a fault of our own machine: {reason}")
             }
             _ => {
-                let (answer, mut detail) = self.answer();
+                let (answer, mut detail) = self.describe_answer();
                 if expected.is_empty() && !detail.is_empty() {
                     detail = format!(": {detail}");
                 } else if answer.starts_with('{') {
@@ -172,11 +172,12 @@ impl CallError {
                 format!("answered {answer}{to}{attempts}{instead}{detail}")
             }
         };
+
         truncate(&text, 3 * MAX_QUOTED_CHARS)
     }
 
     /// Returns the answer that came, as it can stand in a sentence, and what is wrong in it.
-    fn answer(&self) -> (String, String) {
+    fn describe_answer(&self) -> (String, String) {
         let answer = match self {
             CallError::HttpStatus(status, _) if self.page().is_some() => {
                 format!("HTTP {status} with a page of text")
@@ -199,5 +200,6 @@ fn with_prefix(prefix: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
+
     format!("{prefix}{text}")
 }

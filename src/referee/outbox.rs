@@ -9,6 +9,7 @@
 
 use crate::games::Move;
 use crate::program::storage::JsonLinesFile;
+use crate::program::terminal::print_error;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -55,9 +56,16 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
+        let path = folder.join("outbox.jsonl");
+        let mut number = 0;
+        let file = JsonLinesFile::open(&path, |line| {
+            number += 1;
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
+            } else {
+                let problem =
+                    "is damaged; if the manager lacks its result, the match is played again";
+                print_error(&format!("{}: line {number} {problem}", path.display()));
             }
             Ok(())
         })?;
@@ -68,6 +76,9 @@ impl Outbox {
             Ok(())
         })?;
 
+        for warning in [&file.warning, &moves_file.warning].into_iter().flatten() {
+            print_error(warning);
+        }
         self.moves_file = Some(moves_file);
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();

@@ -110,10 +110,10 @@ fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str
 fn repeated_call_gets_the_same_answer() {
     let (decision, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
-    let make = |number, choice: &str| decision.get(number, || choice.into());
+    let make = |number, choice: &str| decision.get_or_choose(number, || choice.into());
     thread::scope(|scope| {
         let first = scope.spawn(|| {
-            decision.get(1, || {
+            decision.get_or_choose(1, || {
                 begun.wait();
                 both.wait(); // the other call is there too, or about to be
                 "odd".into()
@@ -140,7 +140,7 @@ fn choose_is_called_again_after_a_panic() {
         _ => "odd".into(),
     };
     let turn = Turn::sample();
-    let make = || decision.get(1, || choose(&turn));
+    let make = || decision.get_or_choose(1, || choose(&turn));
     assert!(catch_unwind(AssertUnwindSafe(make)).is_err());
     let odd = Ok("odd".to_string());
     assert_eq!([make(), make()], [odd.clone(), odd]);

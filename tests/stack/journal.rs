@@ -88,7 +88,9 @@ fn play_on(store: &Store) {
         register(store, &format!("P0{n}"), false, 0, 8100 + n);
     }
     register(store, "P02", true, 1, 9002);
-    decide(store, |league| league.start(Some(7), league.pairings()));
+    decide(store, |league| {
+        league.start_event(Some(7), league.pairings())
+    });
     let both = ["REF01".to_string(), "REF02".to_string()];
     for round in 1..=3 {
         decide(store, |league| assignment(league, round, &both));

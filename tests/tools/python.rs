@@ -57,7 +57,7 @@ fn check_failure(mut player: TestProcess, code: i32, text: &str) {
 
 #[test]
 fn template_has_no_long_lines() {
-    for (file, max_lines) in [(SCRIPT, 45), (REST, 640)] {
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 700)] {
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
@@ -505,5 +505,104 @@ fn python_files_know_each_message_of_a_player() {
             adapter.contains(&name),
             "METHODS in adapter.py has no {name}"
         );
+    }
+}
+
+#[test]
+fn player_that_hears_nothing_registers_again() {
+    let Some(test) = test() else { return };
+    let folder = test.folder.join("impatient");
+    fs::create_dir(&folder).unwrap();
+    for (file, name) in [(SCRIPT, "player.py"), (REST, "league_player.py")] {
+        let text = fs::read_to_string(file).unwrap();
+        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 0.2 ");
+        let text = text.replace("MAX_ABSENCE = 1800 ", "MAX_ABSENCE = 4 ");
+        fs::write(
+            folder.join(name),
+            text.replace("CHECK_INTERVAL = 2 ", "CHECK_INTERVAL = 0.1 "),
+        )
+        .unwrap();
+    }
+    let start = |manager: &FakeAgent, options: &str| {
+        let data = manager.url.replace([':', '/'], "");
+        let options = format!("--player-id P01 --data {data} {options}");
+        let player = test.python(folder.join("player.py"), &manager.url, &options);
+        player.line("is P01");
+        player
+    };
+
+    // It is known again, and goes on.
+    let manager = fake::manager();
+    let mut player = start(&manager, "");
+    let asked = registrations(&manager, 3);
+    assert_eq!(
+        [&asked[1], &asked[2]].map(|one| &one["auth_token"]),
+        [fake::TOKEN; 2]
+    );
+    assert_eq!(asked[0]["player_meta"]["must_be_known"], Value::Null);
+    assert_eq!(asked[1]["player_meta"]["must_be_known"], true);
+    converse(&player.url(), "manager ends: ok");
+    player.wait_for_success();
+
+    // Another league is there.
+    let other = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => fake::rejects("Not a member", None),
+    });
+    check_failure(start(&other, ""), 1, "has rejected us: Not a member");
+
+    // It joins the next lobby, which it must wait for, and knows no match of the old league.
+    let next = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        1 => fake::rejects("it has begun", Some("E019")),
+        _ => fake::accepts(request, "tok-next-0123456789abcdef", true),
+    });
+    let player = start(&next, "--stay");
+    player.wait_for_error("we are too late; waiting for the next league");
+    player.line("its token is not known here");
+    let asked = registrations(&next, 3);
+    assert!(
+        asked
+            .iter()
+            .all(|one| one["player_meta"]["must_be_known"].is_null())
+    );
+
+    // Nobody is there.
+    let gone = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => FakeReply::Close,
+    });
+    let mut player = start(&gone, "");
+    assert_eq!(player.wait().code(), Some(1));
+    player.wait_for_error("does not answer any more");
+    assert_eq!(
+        count(&player, "waiting for the league manager at"),
+        1,
+        "{}",
+        player.errors()
+    );
+}
+
+#[test]
+fn address_of_the_manager_is_read_as_by_other_players() {
+    let Some(test) = test() else { return };
+    let players = |n: usize, manager: &str| {
+        let options = format!("--port 0 --data data{n}");
+        let rust = test.spawn("player", &format!("--manager {manager} {options}"));
+        [start(&test, manager, &options), rust]
+    };
+    let spellings = [
+        "127.0.0.1:1",
+        "http://127.0.0.1:1/mcp/",
+        "http://127.0.0.1:1/#R1M1",
+        "http://127.0.0.1:1/?me=P01",
+    ];
+    for (n, manager) in spellings.into_iter().enumerate() {
+        for player in players(n, manager) {
+            player.wait_for_error("the league manager at http://127.0.0.1:1/mcp");
+        }
+    }
+    for player in players(9, "http://127.0.0.1:80000") {
+        check_failure(player, 2, "http://127.0.0.1:80000");
     }
 }

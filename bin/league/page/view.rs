@@ -76,11 +76,21 @@ pub struct Heading {
     pub scoring: Scoring,
     pub local: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub practice: Option<Practice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub players_awaited: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub referees_awaited: Option<u32>,
+}
+
+/// The names of the user's own players in a practice. In a comparison they are the two players that are
+/// compared.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Practice {
+    pub own: Vec<String>,
+    pub is_comparison: bool,
 }
 
 /// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last

@@ -1,9 +1,9 @@
 //! The commands to a running manager: `start`, `status`, `pause` and the others.
 //!
 //! They are typed into any terminal, and in a class also into the manager's own. A command is a
-//! message to the manager whose data folder this is. The answer is a sentence that says by name what
-//! was done. A plain `league_manager` has no public document, so players are named by their ids, and
-//! `status` shows what `GET /health` says.
+//! message to the manager whose data folder this is. The answer is a sentence that says by name
+//! what was done. A plain `league_manager` has no public document, so players are named by their
+//! ids, and `status` shows what `GET /health` says.
 
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use std::fs;
 use std::io::{self, BufRead, Read, Write, stdin};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ pub const USAGES: [Usage; 7] = [
     usage("league start", "start the league with those who are here"),
     usage(
         "league status",
-        "show who is here, how far the league is, and what it waits for",
+        "show who is here and how far the league is",
     ),
     usage(
         "league pause",
@@ -146,8 +145,8 @@ impl Operator {
         }
     }
 
-    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it would
-    /// print that there is no such tool.
+    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it
+    /// would print that there is no such tool.
     fn view(&self) -> Result<Option<LeagueView>, Exit> {
         if !self.has_document()? {
             return Ok(None);
@@ -268,8 +267,10 @@ impl Operator {
 /// Returns the URL of the manager.
 fn address(args: &Args, config: &Config) -> String {
     let file = address_file(&data_folder(args), &config.league.league_id);
-    match fs::read_to_string(file) {
-        Ok(address) if !args.has("--manager") => address.trim().into(),
+    match storage::read_text(&file) {
+        Ok(address) if !args.has("--manager") && Endpoint::parse(address.trim()).is_ok() => {
+            address.trim().into()
+        }
         _ => config.manager().into(),
     }
 }
@@ -278,11 +279,11 @@ fn address(args: &Args, config: &Config) -> String {
 /// call.
 fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
     let file = address_file(&data_folder(args), league_id);
-    let address = fs::read_to_string(&file).ok()?;
+    let address = storage::read_text(&file).ok()?;
     if !Endpoint::is_same_address(address.trim(), manager) {
         return None;
     }
-    let token = fs::read_to_string(file.with_file_name("operator.token")).ok()?;
+    let token = storage::read_text(&file.with_file_name("operator.token")).ok()?;
     Some(token.trim().into())
 }
 

@@ -1,9 +1,9 @@
-//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that counts
-//! for nothing. So it is known before the start who would lose technically, and why.
+//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that
+//! counts for nothing. So it is known before the start who would lose technically, and why.
 //!
 //! The match is played by the referee's own code (`match_play.rs` of the stack), in the manager's
-//! process, against an opponent that always answers well. The player is told of its faults, as in any
-//! match, but of no result, so nothing of the match stays in its history.
+//! process, against an opponent that always answers well. The player is told of its faults, as in
+//! any match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
 use league::games::Move;
@@ -19,7 +19,7 @@ use league::protocol::{
     AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Aborted, MatchIo, play};
+use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -104,7 +104,7 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -
         started: Instant::now(),
         public_error: Mutex::default(),
     };
-    match play(&assignment, &io) {
+    match play_match(&assignment, &io) {
         Ok(result) if result.status == ResultStatus::TechnicalLoss => {
             let reason = result.reason.unwrap_or_default();
             let reason = reason.split(" - ").next().unwrap_or_default();
