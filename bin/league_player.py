@@ -590,9 +590,10 @@ def parse_args(parser):
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
         url = f"http://{url}"
-    parts = urllib.parse.urlsplit(url)
-    args.manager = url if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/mcp"
-    if not re.fullmatch(r"https?://[^\s/@]+(:\d{1,5})?/\S*", args.manager):
+    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
+    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
+    if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
     return args
 

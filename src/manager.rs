@@ -1,11 +1,11 @@
 //! The league manager: it registers referees and players, has every pair play, and keeps the table.
 //!
 //! This file is the life of a manager, from the command line to the end of its league. What the
-//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
-//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
-//! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
-//! Pages and the processes of a local league are outside: they read the league (`Store::read`,
-//! `Store::wait`), and the manager calls them ([`ManagerHooks`]).
+//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
+//! that it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
+//! `notifier.rs` sends notifications to the agents; `screen.rs` prints the league and `files.rs`
+//! writes its files. Pages and the processes of a local league are outside: they read the league
+//! (`Store::read`, `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
 pub mod control;
 pub mod files;
@@ -69,6 +69,12 @@ pub trait ManagerHooks: Send + Sync {
     /// not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
 
+    /// Returns true if a program on this machine may do what the operator may. It may not where it can
+    /// be one of the players.
+    fn trusts_this_machine(&self) -> bool {
+        true
+    }
+
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
         Vec::new()
@@ -85,12 +91,12 @@ pub trait ManagerHooks: Send + Sync {
         None
     }
 
-    /// All matches are played, all agents have been told, and the table is printed. The league is not
-    /// closed yet: what must not be lost is stored now, since a closed league is not resumed.
+    /// All matches are played, all agents have been told, and the table is printed. The league is
+    /// not closed yet: what must not be lost is stored now, since a closed league is not resumed.
     fn over(&self, _manager: &Manager) {}
 
-    /// The league is closed. Returns true if the manager may stop answering; else it is called again
-    /// after the next change.
+    /// The league is closed. Returns true if the manager may stop answering; else it is called
+    /// again after the next change.
     fn may_end(&self, _manager: &Manager) -> bool {
         true
     }
@@ -273,8 +279,8 @@ impl Manager {
         league.start_event(self.seed, league.pairings())
     }
 
-    /// Closes the league after its last match. A closed league is not resumed, so all files are written
-    /// first. The table and the champion come before what the surroundings print.
+    /// Closes the league after its last match. A closed league is not resumed, so all files are
+    /// written first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
         if self.store.read(|league| league.closed) {
             return Ok(()); // before the restart of this process

@@ -35,6 +35,9 @@ const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 /// The options of a league that its agents get too.
 const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id", "--seed"];
 
+/// The seed for the players, where they must not know that of the draws.
+pub const PLAYERS_SEED: &str = "--players-seed";
+
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
@@ -355,7 +358,9 @@ pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16)
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
-        if let Some(value) = program.args.text(shared) {
+        let hidden = program.args.text(PLAYERS_SEED);
+        let hidden = hidden.filter(|_| shared == "--seed" && player.is_some());
+        if let Some(value) = hidden.or(program.args.text(shared)) {
             command.args([shared, value]);
         }
     }

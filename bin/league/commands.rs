@@ -64,8 +64,8 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
     }
 }
 
-/// Returns the usage of a command, or the error for an unknown one. `--help` and `--version` end the
-/// program, too.
+/// Returns the usage of a command, or the error for an unknown one. `--help` and `--version` end
+/// the program, too.
 fn find_usage(command: &str) -> Result<Usage, Exit> {
     let message = match command {
         "--help" => help(),

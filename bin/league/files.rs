@@ -62,8 +62,8 @@ pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
     read_lines(&folder.join("journal.jsonl"), 1)
 }
 
-/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut off
-/// by a kill is left out.
+/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut
+/// off by a kill is left out.
 pub fn read_lines<T: DeserializeOwned>(path: &Path, skipped: usize) -> io::Result<Vec<T>> {
     let text = storage::read_text(path)?;
     let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
@@ -112,8 +112,8 @@ pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
     leagues
 }
 
-/// Returns the document of the finished league in a data folder. The error says how far the league is
-/// instead.
+/// Returns the document of the finished league in a data folder. The error says how far the league
+/// is instead.
 pub fn finished_league(data: &Path, league_id: &str) -> Result<LeagueView, String> {
     let folder = league_folder(data, league_id);
     if data.exists() && !folder.exists() {

@@ -1,5 +1,5 @@
-//! The folders of a practice: its data and its logs have folders of their own, which the next practice
-//! replaces. They are deleted only if a practice made them.
+//! The folders of a practice: its data and its logs have folders of their own, which the next
+//! practice replaces. They are deleted only if a practice made them.
 
 pub mod comparison;
 pub mod statistics;
@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 /// The extension of the folders of the last practice until the new one has begun.
 const ASIDE: &str = "last";
 
-/// Appends `practice` to the folders of the command line, and moves what the last practice left there
-/// aside. The lock of the first practice stays in the data folder and shows that they are its own.
+/// Appends `practice` to the folders of the command line, and moves what the last practice left
+/// there aside. The lock of the first practice stays in the data folder and shows that they are its
+/// own.
 pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     let data = data_folder(args);
     let has_practice = data.join("agents/practice.lock").exists();

@@ -11,7 +11,9 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::storage::{self, Access};
 use crate::values::Timestamp;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -41,7 +43,8 @@ pub fn keep_writing(manager: &Arc<Manager>) {
 }
 
 impl Manager {
-    /// Writes what is new in the league. That it cannot be written is said once, and stops no league.
+    /// Writes what is new in the league. That it cannot be written is said once, and stops no
+    /// league.
     pub fn write_files(&self) {
         let mut written = lock(&self.written_files);
         let result = self.write_changes(&mut written);
@@ -95,8 +98,8 @@ impl Manager {
         }
 
         let standings = json!({"version": version, "rounds_completed": rounds, "standings": table});
-        let schedule = json!({"rounds": scheduled_rounds(&schedule, None)});
-        self.write_file("leagues", "rounds", schedule)
+        let rounds = BTreeMap::from([("rounds", scheduled_rounds(&schedule, None))]);
+        self.write_file("leagues", "rounds", rounds)
             .and(self.write_file("leagues", "standings", standings))
             .and(result)?;
         written.version = Some(version);
@@ -105,14 +108,28 @@ impl Manager {
     }
 
     /// Writes `data/KIND/ID/NAME.json`, with the fields that all files have.
-    fn write_file(&self, kind: &str, name: &str, mut content: Value) -> io::Result<()> {
+    fn write_file(&self, kind: &str, name: &str, content: impl Serialize) -> io::Result<()> {
         let league_id = self.program.league_id();
-        content["schema_version"] = "1.0.0".into();
-        content["league_id"] = league_id.into();
-        content["last_updated"] = json!(Timestamp::now());
+        let file = LeagueFile {
+            schema_version: "1.0.0",
+            league_id,
+            last_updated: Timestamp::now(),
+            content,
+        };
 
         let mut path = self.program.data.join(kind).join(league_id);
         path.push(format!("{name}.json"));
-        storage::replace_json(&path, Access::AllUsers, &content)
+        storage::replace_json(&path, Access::AllUsers, &file)
     }
+}
+
+/// A file with the fields that all files have. Its text is written from the content itself, since
+/// the `Value` of a long schedule takes several times the memory of its text.
+#[derive(Serialize)]
+struct LeagueFile<'a, T> {
+    schema_version: &'static str,
+    league_id: &'a str,
+    last_updated: Timestamp,
+    #[serde(flatten)]
+    content: T,
 }

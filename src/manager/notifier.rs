@@ -15,6 +15,7 @@ use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
+use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
 use crate::program::session::REMOVED;
 use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
@@ -86,10 +87,13 @@ impl Notifier {
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
-        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+        let [written, new] = [before, newest].map(|published| Progress {
+            is_over: published.referees.is_over, // the end is published to referees first
+            ..published.players
+        });
+        self.write_new_texts(&mut state.texts, league, written, new);
 
         let has_new_announcement = before.referees.announcement != newest.referees.announcement;
-        let is_end = newest.players.is_over && !before.players.is_over;
         let mut threads = Vec::new();
         for member in league.members.values() {
             let Some(recipient) = state.recipients.get_mut(&member.id) else {
@@ -98,7 +102,7 @@ impl Notifier {
             if has_new_announcement || recipient.announcement.is_none() {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
-            if is_end {
+            if newest.to(member.kind).is_over && !before.to(member.kind).is_over {
                 recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
@@ -260,14 +264,13 @@ impl Notifier {
             ..MessageContext::default()
         };
 
-        let (client, policy, peer) = (
-            Arc::clone(&self.client),
-            self.retry_policy,
-            self.peer(member),
-        );
+        let (client, peer) = (Arc::clone(&self.client), self.peer(member));
+        let mut attempts = Attempts::new(self.retry_policy);
         spawn("removed", move || {
-            let send = || client.notify(&peer, &message, &context);
-            let _ = policy.retry(thread::sleep, CallError::is_retryable, send);
+            while let Err(error) = client.notify(&peer, &message, &context)
+                && error.is_retryable()
+                && attempts.wait()
+            {}
         });
     }
 
@@ -344,8 +347,10 @@ impl Notifier {
     /// ports no program answers get all attempts of the retry policy, and no more.
     pub fn is_done(&self) -> bool {
         let state = lock(&self.state);
+        let published = state.published;
         let mut recipients = state.recipients.values();
-        recipients.all(|one| one.is_gone() || one.has_received(state.published))
+        published.players.is_over == published.referees.is_over
+            && recipients.all(|one| one.is_gone() || one.has_received(published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,

@@ -32,9 +32,8 @@ pub struct Recipient {
     pub announcement: Option<Arc<Broadcast>>,
     /// Its delivery thread.
     pub thread: Option<Thread>,
-    policy: RetryPolicy,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
-    /// pinged at the base delay of the retry policy instead.
+    /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
@@ -79,7 +78,6 @@ impl Recipient {
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            policy,
             ping_interval,
             progress: Progress::default(),
             needs_reset: true,
@@ -209,7 +207,7 @@ impl Recipient {
             return false;
         };
 
-        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
+        if notification.is_received(error, !self.has_attempts_left()) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))
@@ -255,6 +253,8 @@ pub enum RefereeState {
 pub struct AgentStatus {
     /// The reason why the last call failed; `None` if it succeeded.
     pub last_error: Option<String>,
+    /// The same without anything that the agent has sent.
+    pub public_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,
     /// The number of its registrations since this program started.
@@ -282,10 +282,10 @@ impl AgentStatus {
         }
 
         // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
-        self.last_error = match error {
-            None | Some(CallError::JsonRpc(..) | CallError::Local(_)) => None,
-            Some(error) => Some(error.explain()),
-        };
+        let failure =
+            error.filter(|error| !matches!(error, CallError::JsonRpc(..) | CallError::Local(_)));
+        self.last_error = failure.map(CallError::explain);
+        self.public_error = failure.map(CallError::explain_in_public);
 
         // Any HTTP answer means that a lost referee is there again.
         match (self.referee, error) {

@@ -123,6 +123,17 @@ impl CallError {
         self.describe("", "", "")
     }
 
+    /// Returns the same without anything that the peer has sent: everybody may read it.
+    pub fn explain_in_public(&self) -> String {
+        match self {
+            CallError::HttpStatus(status, _) => format!("answered HTTP {status}"),
+            CallError::JsonRpc(code, _) => format!("answered JSON-RPC error {code}"),
+            CallError::Refused(error, _) => format!("refused with {}", error.error_code),
+            CallError::InvalidReply(..) => "answered wrongly".into(),
+            _ => self.explain(),
+        }
+    }
+
     /// Returns the same about a call of `tool`, with the number of attempts (`, at the last of 3
     /// attempts`) and the expected answer. Each of the three may be empty.
     pub fn describe(&self, tool: &str, attempts: &str, expected: &str) -> String {

@@ -110,8 +110,8 @@ fn start_server(listener: &TcpListener) -> Option<Server> {
     started.ok()?.ok()
 }
 
-/// Returns the request, unless it claims a body that no machine can hold: dropping it would allocate
-/// that, so its memory is given up.
+/// Returns the request, unless it claims a body that no machine can hold: dropping it would
+/// allocate that, so its memory is given up.
 pub fn reject_large_body(request: Request) -> Option<Request> {
     if request.body_length().unwrap_or_default() > MAX_SKIPPED_BODY {
         mem::forget(request);
@@ -145,9 +145,9 @@ pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&st
     }
 }
 
-/// Reports every panic, and marks the server as broken after one in the library's accept thread. All
-/// our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends one
-/// connection.
+/// Reports every panic, and marks the server as broken after one in the library's accept thread.
+/// All our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends
+/// one connection.
 fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

@@ -290,7 +290,9 @@ impl<A: Agent> RpcServer<A> {
 
         let result = catch_panic(|| {
             let parsed = parsed?;
-            self.client.log.warnings(&sender, defaults, &parsed);
+            if is_logged {
+                self.client.log.warnings(&sender, defaults, &parsed);
+            }
             self.check_league(params, &parsed.envelope)?;
             let envelope = parsed.envelope;
             self.agent

@@ -42,15 +42,17 @@ fn wait_for_descriptor<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> 
     }
 }
 
-/// Opens a file for reading and writing, and creates it and its folder if they do not exist.
-fn open(path: &Path, access: Access) -> io::Result<File> {
+/// Opens a file for reading and writing, and creates it and its folder if they do not exist; with
+/// `is_new` it must not exist.
+fn open(path: &Path, access: Access, is_new: bool) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
     }
 
     // Not for appending: Windows shortens no file that is open for that.
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true);
+    options.read(true).write(true);
+    options.create(true).create_new(is_new);
     if access == Access::Owner {
         system::restrict_to_owner(&mut options);
     }
@@ -66,8 +68,8 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = open(&temporary, access)?;
-    file.set_len(0)?;
+    let _ = fs::remove_file(&temporary); // it may be a link, or belong to another user
+    let mut file = open(&temporary, access, true)?;
     file.write_all(text.as_bytes())?;
     if access == Access::Owner {
         file.sync_data()?;
@@ -83,10 +85,10 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     renamed.map_err(|error| with_path(to, error))
 }
 
-/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next to
-/// it: Windows lets no other program read a locked file, and moves no folder with an open one.
+/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next
+/// to it: Windows lets no other program read a locked file, and moves no folder with an open one.
 pub fn lock(path: &Path) -> io::Result<File> {
-    let file = open(&path.with_extension("lock"), Access::Owner)?;
+    let file = open(&path.with_extension("lock"), Access::Owner, false)?;
     let locked = system::retry(|| Ok(file.try_lock()?));
     locked.map_err(|error| {
         let hint =
@@ -102,8 +104,15 @@ pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::
     replace(path, access, &text)
 }
 
-/// Reads a text file, without a byte order mark.
+/// Reads a plain text file, without a byte order mark. A pipe or a device could keep us waiting for
+/// ever.
 pub fn read_text(path: &Path) -> io::Result<String> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(with_path(
+            path,
+            io::Error::other("this is not a plain file"),
+        ));
+    }
     let text = wait_for_descriptor(|| fs::read_to_string(path));
     let text = text.map_err(|error| with_path(path, error))?;
     Ok(text.trim_start_matches(BYTE_ORDER_MARK).into())
@@ -146,7 +155,7 @@ pub fn archive(path: &Path) -> io::Result<()> {
 fn copy_rest(path: &Path, rest: &[u8]) -> io::Result<String> {
     let mut copy = path.to_path_buf();
     copy.as_mut_os_string().push("~cut");
-    let mut file = open(&copy, Access::Owner)?;
+    let mut file = open(&copy, Access::Owner, false)?;
     file.seek(SeekFrom::End(0))?;
     file.write_all(&[rest, b"\n"].concat())?;
     file.sync_data()?;
@@ -184,7 +193,7 @@ impl JsonLinesFile {
             ));
         }
 
-        let file = open(path, Access::Owner)?;
+        let file = open(path, Access::Owner, false)?;
 
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();

@@ -6,10 +6,10 @@
 use super::support::offline::{referees, rules};
 use super::support::offline_league::OfflineLeague;
 use fastrand::Rng;
-use league::games::derive_seed;
 use league::games::result_status;
 use league::manager::league::{League, Match};
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
+use league::values::derive_seed;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 

@@ -4,7 +4,7 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::games::{self, derive_seed, even_odd, judge, parity, tic_tac_toe};
+use league::games::{self, even_odd, judge, parity, tic_tac_toe};
 use league::games::{Scoring, TieBreak};
 use league::json::decode;
 use league::manager::league::{Event, League, Match, Member};
@@ -17,7 +17,7 @@ pub use league::protocol::AgentMeta;
 use league::protocol::{
     AgentKind, Envelope, GameResult, MatchResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
 };
-use league::values::Timestamp;
+use league::values::{Timestamp, derive_seed};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};

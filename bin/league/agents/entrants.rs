@@ -1,6 +1,6 @@
 //! Entrants. A file of entrants has a line for each player: its name, a tab, and the command that
-//! starts the player. A URL in the place of the command stands for a player of another machine, which
-//! registers by itself.
+//! starts the player. A URL in the place of the command stands for a player of another machine,
+//! which registers by itself.
 
 use crate::agents::strategies;
 use league::program::args::Exit;
@@ -19,8 +19,8 @@ const MAX_NAME: usize = 30;
 pub struct Entrant {
     /// The name in the tables.
     pub name: String,
-    /// The command that starts it here: the name of a strategy, or a program with its options; or the URL of a
-    /// player that is started on another machine.
+    /// The command that starts it here: the name of a strategy, or a program with its options; or
+    /// the URL of a player that is started on another machine.
     pub command: String,
 }
 
@@ -81,7 +81,7 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
 fn parse(text: &str) -> Result<Vec<Entrant>, String> {
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         if line.trim().is_empty() {
             continue;
         }

@@ -7,15 +7,18 @@
 //! (`practice/comparison.rs`).
 
 use crate::agents::entrants::{self, Entrant};
-use crate::agents::{self, by_hand, strategies};
+use crate::agents::{self, PLAYERS_SEED, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
 use crate::practice::replace_last_practice;
 use crate::running::{self, LeagueKind, Setup};
 use league::manager::league::League;
+use league::net::sync::secret;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
+use league::program::storage::Access;
 use league::program::terminal::{plural, print_line};
 use league::program::{credentials, data_folder, load_config, storage};
 use league::protocol::AgentKind;
+use league::values::derive_seed;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -24,20 +27,20 @@ pub const USAGE: Usage = Usage {
     about: "run a whole league here: manager, referees and players",
     options: &[
         "
-  --players N                    the number of players [4]
-  --referees N                   the number of referees [2]
-  --mine COMMAND                 your own player; several: with commas
-  --new COMMAND                  is it better than --old? both play the same rivals until decided
-  --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often each pair of players meets
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --lead-sec N                   seconds from a round's announcement to its matches [0]
-  --move-timeout-sec N           seconds for a move [as in system.json; 2 in a practice]
-  --no-deadline                  no time limit for a move, for a debugger
-  --fresh                        set an unfinished league aside and start a new one
-  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
-  --stay                         do not end with the league: serve on
-  --quiet                        print only the table at the end and the champion",
+  --players N                 the number of players [4]
+  --referees N                the number of referees [2]
+  --mine COMMAND              your own player; several: with commas
+  --new COMMAND               is it better than --old? played until decided
+  --old COMMAND               what --new is compared with [a coin]
+  --cycles N                  how often each pair of players meets
+  --entrants FILE             who plays: lines of name, tab, command or URL
+  --lead-sec N                seconds from announcement to matches [0]
+  --move-timeout-sec N        seconds for a move [system.json; 2 in a practice]
+  --no-deadline               no time limit for a move, for a debugger
+  --fresh                     set an unfinished league aside and start a new one
+  --name TEXT                 what this league is called: --name \"10b, Tuesday\"
+  --stay                      do not end with the league: serve on
+  --quiet                     print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],
@@ -71,6 +74,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let entrants = entrants(args, kind)?;
+    if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
+        hide_seed(args)?;
+    }
     for entrant in &entrants {
         agents::check_program(entrant)?;
     }
@@ -103,6 +109,23 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
         stored,
         _lock: Some(lock),
     })
+}
+
+/// Mixes the seed of the draws with a secret of the data folder, so that no player knows the numbers
+/// from `--seed`. On the same data the draws are repeatable. The players get the seed as it is.
+fn hide_seed(args: &mut Args) -> Result<(), Exit> {
+    let Some(seed) = args.number("--seed", 0..=u64::MAX)? else {
+        return Ok(());
+    };
+    let file = data_folder(args).join("seed.secret");
+    if !file.exists() {
+        storage::replace(&file, Access::Owner, &secret(32))?;
+    }
+
+    let secret = storage::read_text(&file)?;
+    args.set(PLAYERS_SEED, &seed.to_string());
+    args.set("--seed", &derive_seed(seed, &[&secret]).to_string());
+    Ok(())
 }
 
 /// Sets an option that was not given.

@@ -24,7 +24,7 @@ use std::{fs, io};
 
 pub const USAGE: Usage = Usage {
     name: "league verify [SCREEN…]",
-    about: "check that a league's files agree, and no log (or printed text) has a token",
+    about: "check that all files agree, and no text has a token",
     options: &[COMMON],
 };
 
@@ -328,11 +328,10 @@ fn without_reason(result: &MatchResult) -> MatchResult {
 fn files(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-        let path = entry.path();
-        if path.is_dir() {
-            found.extend(files(&path));
-        } else {
-            found.push(path);
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => found.extend(files(&entry.path())),
+            Ok(kind) if kind.is_file() => found.push(entry.path()),
+            _ => {} // a link or a device is none of our files
         }
     }
 
