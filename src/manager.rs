@@ -170,9 +170,6 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
-        if let Some(warning) = store.warning() {
-            print_error(&warning);
-        }
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -229,6 +226,9 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
+        if let Some(warning) = self.store.warning() {
+            print_error(&warning);
+        }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");

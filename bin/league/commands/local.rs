@@ -146,15 +146,18 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
 /// a league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let is_same = match entrants::read(&folder.join(entrants::FILE)) {
-        Ok(mark) if !mark.is_empty() => mark == entrants,
-        // The mark is damaged, but the journal has the names.
-        _ => {
-            let members = stored.members(AgentKind::Player).into_iter();
-            let names = entrants.iter().map(|entrant| &entrant.name);
-            names.eq(members.map(|member| &member.meta.display_name))
-        }
-    };
+    let path = folder.join(entrants::FILE);
+    let mark = storage::read_text(&path)
+        .unwrap_or_default()
+        .replace('\r', "");
+    let own = entrants::text(entrants);
+
+    // A damaged mark says nothing, but the journal has the names.
+    let is_damaged = own.starts_with(mark.trim_end()) || entrants::read(&path).is_err();
+    let names = entrants.iter().map(|entrant| &entrant.name);
+    let members = stored.members(AgentKind::Player).into_iter();
+    let has_names = names.eq(members.map(|member| &member.meta.display_name));
+    let is_same = mark == own || is_damaged && has_names;
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
