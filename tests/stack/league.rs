@@ -124,33 +124,3 @@ fn agents_receive_all_notifications_in_order() {
         }
     }
 }
-
-/// Starts a player that sends only the fields in the shortest description of the messages: no
-/// envelope and no token.
-fn bare_player() -> FakeAgent {
-    FakeAgent::new(|request| match valid_reply("P01", "even", request) {
-        FakeReply::Answer(Value::Object(mut reply)) => {
-            let described =
-                "message_type match_id player_id arrival_timestamp accept parity_choice";
-            reply.retain(|key, _| described.contains(key));
-            FakeReply::Answer(reply.into())
-        }
-        other => other,
-    })
-}
-
-#[test]
-fn player_without_envelopes_plays() {
-    let (test, mut manager) = with_manager("--players 2");
-    let bare = bare_player();
-    let mut request = application("Agent Alpha", &bare.url);
-    request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
-    let reply = send(&manager.url(), &request);
-    assert_eq!(reply["player_id"], "P01", "{reply}");
-    let _real = test.agent(&manager, "P02", "play odd");
-    let _referee = test.agent(&manager, "REF01", "");
-    manager.wait_for_success();
-    let choices = test.events("Recorded")[0]["result"]["details"]["choices"].take();
-    assert_eq!(choices, json!({"P01": "even", "P02": "odd"}));
-    assert_eq!(bare.received("GAME_OVER").len(), 1);
-}

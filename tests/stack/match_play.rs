@@ -8,7 +8,10 @@ use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
-use league::protocol::*;
+use league::protocol::{
+    Call, ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameOver,
+    GameResult, MatchEntry, MatchState, Message, ProtocolError, ResultStatus, fill_defaults, parse,
+};
 use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play};
 use league::values::Timestamp;

@@ -5,23 +5,17 @@
 
 use super::files::FILES;
 use super::json_of;
-use league::games::{self, derive_seed, even_odd, judge, parity, tic_tac_toe};
-use league::games::{Scoring, TieBreak};
-use league::json::decode;
-use league::manager::agent_status::AgentStatus;
+use league::games::{self, Scoring, derive_seed, even_odd, judge, parity, tic_tac_toe};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Application, Rejection};
-use league::manager::rounds::Waiting;
 use league::net::agent::Request;
 use league::program::config::{Config, LeagueFile};
-pub use league::protocol::AgentMeta;
 use league::protocol::{
-    AgentKind, Envelope, GameResult, MatchResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
+    AgentKind, AgentMeta, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
 };
 use league::values::Timestamp;
-use serde_json::json;
 use std::collections::BTreeSet;
-use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The address of this machine, and one of another machine.
 pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
