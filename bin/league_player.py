@@ -23,6 +23,9 @@ NEEDED = {  # the messages that a player receives, and the fields that each must
 ENVELOPE = "protocol sender timestamp conversation_id"  # the fields that all must have
 TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": int,
          "move_number": int}  # every other field is a text
+MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
+MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
+CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -44,11 +47,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         size = int(length) if length.isdecimal() else 0
         body = self.rfile.read(min(size, 4 * MAX_BYTES))
         if size > MAX_BYTES:
-            return self.send_error(413)
+            return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
         reply = respond(self.server.player, body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
@@ -74,6 +78,7 @@ def respond(player, body):
     message = call["params"] if isinstance(call.get("params"), dict) else {}
     message_type = str(message.get("message_type"))
     if call["method"] == "ping":
+        player.record_ping(message.get("auth_token"))
         reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
     elif message_type in NEEDED:  # the type of the message decides, not the method
         try:
@@ -108,29 +113,40 @@ class Player:
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
         self.printed = set()  # texts that are printed once
+        self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
         self.league_completed = False
+        self.heard_at = time.monotonic()  # when the manager last called or answered us
+        self.is_unknown = False  # true if the manager says that it does not know us
 
     # Step 2: ask the manager for a registration until it answers.
 
-    def register(self):
-        """Returns when the manager has registered us; ends the program if it rejects us."""
+    def register(self, again=False):
+        """Returns when the manager has registered us; ends the program if it rejects us.
+
+        `again` is true while we are in a league: then we also return at the end of the league, and
+        without --stay no other league may register us.
+        """
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
         self.credentials.setdefault("registration_key", secrets.token_hex(16))
+        self.url = current_url(self.args, self.url)
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
                 "game_types": GAME_TYPES, "contact_endpoint": self.url,
                 "registration_key": self.credentials["registration_key"]}
+        if again and not self.args.stay:
+            meta["must_be_known"] = True
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.credentials.get("token"))
         call = {"jsonrpc": "2.0", "method": "register_player", "params": message, "id": 1}
         last_problem, printed_at = None, 0
-        while True:
+        while not (again and self.is_finished.is_set()):
+            meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             reply, problem = post(self.args.manager, call)
             answer = result_of(reply)
             if is_accepted(answer):
-                break
+                return self.accept_registration(answer)
             is_late = is_next_league_awaited(answer, self.args.stay)
             if is_late:
                 state = "the league is over" if self.args.has_played else "we are too late"
@@ -141,24 +157,45 @@ class Player:
                 check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
-            if problem != last_problem or not is_late and time.monotonic() > printed_at + 5:
+            is_old = not (is_late or again) and time.monotonic() > printed_at + 5
+            if problem != last_problem or is_old:
                 print_line(problem, sys.stderr)
                 last_problem, printed_at = problem, time.monotonic()
+            if again and not self.args.stay and self.silence() > MAX_ABSENCE:
+                sys.exit(f"the league manager at {self.args.manager} does not answer any more")
             time.sleep(2 if is_late else 1)
-        self.accept_registration(answer)
 
     def accept_registration(self, answer):
         """Keeps our id and token."""
         old_token, token = self.credentials.get("token"), answer.get("auth_token")
         if old_token and token != old_token:
             print_line(f"{self.id} of an earlier league is given up: its token is not known here")
+            for memory in (self.announced, self.joined, self.history):
+                memory.clear()
         self.id, league = answer["player_id"], answer.get("league_id")
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
+        self.heard_at, self.is_unknown = time.monotonic(), False
         self.is_registered.set()
         place = f" in {league}" if league else ""
         print_line(f"{self.args.display_name} is {self.id}{place}")
+
+    def silence(self):
+        """Returns the seconds since the manager last called or answered us."""
+        return time.monotonic() - self.heard_at
+
+    def record_ping(self, token):
+        """Records a ping of the manager: it carries our own token."""
+        own = self.credentials.get("token")
+        if own and hmac.compare_digest(ascii(token), ascii(own)):
+            self.heard_at = time.monotonic()
+
+    def must_register_again(self):
+        """Returns true if we may have missed the end, or the manager does not find us."""
+        has_moved = current_url(self.args, self.url) != self.url
+        must_ask = self.is_unknown or has_moved or self.silence() > MAX_SILENCE
+        return must_ask and self.credentials.get("proves_itself")
 
     # Step 3: answer messages.
 
@@ -180,6 +217,7 @@ class Player:
             self.add_to_history(message)
         elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not is_own_fault(message):
             self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
+            self.is_unknown |= f"{message_type} {message.get('error_code')}" == "LEAGUE_ERROR E005"
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
             self.print_end(message)
             self.league_completed = True
@@ -327,8 +365,12 @@ class Player:
         if message_type.endswith(("ERROR", "OVER")):  # it informs us, even if it is faulty
             body = {name: value for name, value in message.items() if name not in ENVELOPE.split()}
             content = f"; it says {json.dumps(body)}"
-        print_line(f"refused {message_type} from {message.get('sender')}: "
-                   f"{code}: {field}: {problem}{content}", sys.stderr)
+        now = time.monotonic()  # anyone can cause a refusal: we print 20 at once, then one a second
+        self.printed_until = max(self.printed_until, now)
+        if self.printed_until < now + 20:
+            self.printed_until += 1
+            print_line(f"refused {message_type} from {message.get('sender')}: "
+                       f"{code}: {field}: {problem}{content}", sys.stderr)
         match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
                             message.get("conversation_id"), match_id=match_id,
@@ -355,9 +397,16 @@ class Player:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
         elif message_type == "GAME_INVITATION":
+            # Where the manager proves itself, nobody else can ask for choices: we play only what
+            # it has announced, and its rehearsal, whose invitation has our own token.
+            is_own = hmac.compare_digest(ascii(token), ascii(own))
+            is_demanded = self.credentials["proves_itself"] and not is_own
+            end = time.monotonic() + 1  # an invitation may overtake the announcement
+            while is_demanded and match_id not in self.announced and time.monotonic() < end:
+                time.sleep(0.02)
             unannounced = {*self.joined, match_id} - {*self.announced}
-            if match_id in unannounced and len(unannounced) > 100:
-                return "E015 MATCH_ID_MISMATCH", "match_id", "one too many, not announced"
+            if match_id in unannounced and (is_demanded or len(unannounced) > 100):
+                return "E015 MATCH_ID_MISMATCH", "match_id", "not announced to us"
             expected = self.announced.get(match_id) or token
         elif match_id not in self.joined:
             return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"
@@ -367,6 +416,8 @@ class Player:
             if message["conversation_id"] != match.conversation_id:
                 return "E015 MATCH_ID_MISMATCH", "conversation_id", "not that of the invitation"
         if hmac.compare_digest(ascii(token), ascii(expected)):
+            if "match_id" not in needed:
+                self.heard_at = time.monotonic()
             return None
         code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
         return code, "auth_token", "missing, or not the right one"
@@ -423,10 +474,12 @@ def check_not_refused(answer):
 def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
-        credentials = json.loads(file.read_text())
-        saved = credentials.get("manager")
-    except (OSError, ValueError, AttributeError):
+        credentials = json.loads(file.read_text(encoding="utf-8-sig"))
+        saved, _ = credentials["manager"], credentials["registration_key"]
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, TypeError, KeyError):
+        sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
     if saved == manager:
         return credentials
     if not credentials.get("token"):
@@ -537,9 +590,10 @@ def parse_args(parser):
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
         url = f"http://{url}"
-    parts = urllib.parse.urlsplit(url)
-    args.manager = url if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/mcp"
-    if not re.fullmatch(r"https?://[^\s/@]+(:\d{1,5})?/\S*", args.manager):
+    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
+    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
+    if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
     return args
 
@@ -550,16 +604,26 @@ def own_address_towards(url):
     if parts.hostname in ("localhost", "::1"):
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        try:
-            probe.connect((parts.hostname, parts.port or 80))  # sends nothing
-            return probe.getsockname()[0]
-        except (OSError, UnicodeError) as error:
-            sys.exit(f"--manager: there is no way to {parts.hostname} from here: {error}")
+        probe.connect((parts.hostname, parts.port or 80))  # sends nothing
+        return probe.getsockname()[0]
+
+
+def current_url(args, url):
+    """Returns the URL under which others reach us now: our address may have changed."""
+    try:
+        own_address = own_address_towards(args.manager)
+    except (OSError, UnicodeError):
+        return url  # this machine has no address at present
+    is_fixed = args.contact_endpoint or args.host or own_address.startswith("127.")
+    return url if is_fixed else f"http://{own_address}:{urllib.parse.urlsplit(url).port}/mcp"
 
 
 def listen(args):
     """Returns a server, and the URL under which others reach it."""
-    own_address = own_address_towards(args.manager)
+    try:
+        own_address = own_address_towards(args.manager)
+    except (OSError, UnicodeError) as error:
+        sys.exit(f"--manager: there is no way to {args.manager} from here: {error}")
     is_local = own_address.startswith("127.")
     host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
     try:
@@ -598,8 +662,9 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
-        while not server.player.is_finished.wait(1):
-            pass
+        while not server.player.is_finished.wait(CHECK_INTERVAL):
+            if server.player.must_register_again():
+                server.player.register(again=True)
         file.unlink()
         if not args.stay:
             return lock_file.close()

@@ -15,8 +15,8 @@
 //! row (`name`, `spec`). [`parse`] reads an [`IncomingMessage`], which is the envelope and the
 //! message; [`to_json`] writes both as one object, and where both have a field, that of the message
 //! counts. A message is refused with a [`ProtocolError`]: `new(code, problem)`, or
-//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`, E003
-//! `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`, E015
+//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`,
+//! E003 `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`, E015
 //! `MatchMismatch`.
 //!
 //! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no
@@ -24,11 +24,8 @@
 //! languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
-#![allow(
-    missing_docs,
-    non_snake_case,
-    reason = "fields are named by the specification"
-)]
+#![allow(missing_docs, reason = "fields are named by the specification")]
+#![allow(non_snake_case, reason = "fields are named by the specification")]
 
 mod errors;
 mod parse;
@@ -278,7 +275,7 @@ impl Envelope {
 /// The description that an agent registers with. Only a referee says how many matches it plays at
 /// once, and whether it takes match tokens from the manager. By its `registration_key`, a secret
 /// that it made itself and keeps on its disk, an agent that lost the manager's answer gets it
-/// again.
+/// again. With `must_be_known` only the league of its token or key accepts it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeta {
     pub display_name: String,
@@ -293,6 +290,8 @@ pub struct AgentMeta {
     pub uses_match_tokens: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub registration_key: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub must_be_known: Option<bool>,
 }
 
 /// A referee asks to be let in.
@@ -716,6 +715,7 @@ impl LeagueQueryResponse {
             error_name: error.code.name().into(),
             error_description: error.detail(),
         });
+
         LeagueQueryResponse {
             query_type,
             success: error.is_none(),

@@ -7,17 +7,18 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::journal::Store;
 use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
-use super::recipient::{Call, PING_INTERVAL, Recipient, Task, Texts};
+use super::recipient::{AgentStatus, Delivery, Recipient, RefereeState, Task, Texts};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
+use crate::program::attempts::Attempts;
 use crate::program::config::RetryPolicy;
-use crate::protocol::{AgentKind, PlayerRequest};
+use crate::program::session::REMOVED;
+use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
@@ -35,6 +36,7 @@ pub struct Notifier {
     retry_policy: RetryPolicy,
     /// The time limit of one attempt.
     timeout: Duration,
+    ping_interval: Duration,
     state: Mutex<State>,
 }
 
@@ -48,10 +50,13 @@ impl Notifier {
     /// Creates a notifier for the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Notifier> {
         let retry_policy = program.config.system.retry_policy;
+        let ping_interval = program.config.ping_interval();
         let state = store.read(|league| {
             let members = league.members.values();
-            let recipient =
-                |member: &Member| (member.id.clone(), Recipient::new(member.kind, retry_policy));
+            let recipient = |member: &Member| {
+                let recipient = Recipient::new(member.kind, retry_policy, ping_interval);
+                (member.id.clone(), recipient)
+            };
             State {
                 published: Published {
                     players: league.newest().before_last_round(),
@@ -61,11 +66,13 @@ impl Notifier {
                 recipients: members.map(recipient).collect(),
             }
         });
+
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
             retry_policy,
             timeout: program.config.generic_limit(),
+            ping_interval,
             state: Mutex::new(state),
         })
     }
@@ -80,10 +87,13 @@ impl Notifier {
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
-        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+        let [written, new] = [before, newest].map(|published| Progress {
+            is_over: published.referees.is_over, // the end is published to referees first
+            ..published.players
+        });
+        self.write_new_texts(&mut state.texts, league, written, new);
 
         let has_new_announcement = before.referees.announcement != newest.referees.announcement;
-        let is_end = newest.players.is_over && !before.players.is_over;
         let mut threads = Vec::new();
         for member in league.members.values() {
             let Some(recipient) = state.recipients.get_mut(&member.id) else {
@@ -92,7 +102,7 @@ impl Notifier {
             if has_new_announcement || recipient.announcement.is_none() {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
-            if is_end {
+            if newest.to(member.kind).is_over && !before.to(member.kind).is_over {
                 recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
@@ -112,7 +122,7 @@ impl Notifier {
         mut written: Progress,
         newest: Progress,
     ) {
-        while let Some((notification, next)) = written.next(newest) {
+        while let Some((notification, next)) = written.next_notification(newest) {
             written = next;
             let recipients = match notification {
                 Notification::Table | Notification::Announcement(_) => {
@@ -120,7 +130,8 @@ impl Notifier {
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };
-            if let Some(message) = league.message(notification) {
+
+            if let Some(message) = league.message_of(notification) {
                 texts.insert(notification, self.write(&message, recipients));
             }
             if let Notification::Announcement(round) = notification {
@@ -140,6 +151,7 @@ impl Notifier {
         if member.kind != AgentKind::Referee || newest.referees.announcement == 0 {
             return None;
         }
+
         let message = league.announcement(league.open_round()?, Some(&member.id));
         Some(self.write(&message.into(), 1))
     }
@@ -157,8 +169,8 @@ impl Notifier {
                 match notifier.next_task(&id) {
                     Task::Wait(time) => thread::park_timeout(time), // ends when the thread is woken
                     // A panic is logged by its hook, and does not end the thread.
-                    Task::Call(call) => {
-                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.call(&id, &call)));
+                    Task::Deliver(delivery) => {
+                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.deliver(&id, &delivery)));
                     }
                 }
             }
@@ -172,16 +184,17 @@ impl Notifier {
             texts,
             recipients,
         } = &mut *state;
+
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
-            None => Task::Wait(PING_INTERVAL),
+            None => Task::Wait(self.ping_interval),
         }
     }
 
     /// Makes a call to an agent, and records the result.
-    fn call(&self, id: &str, call: &Call) {
+    fn deliver(&self, id: &str, delivery: &Delivery) {
         let started = Instant::now();
-        let result = self.send(id, call);
+        let result = self.send(id, delivery);
         let elapsed = started.elapsed();
 
         let mut state = lock(&self.state);
@@ -189,11 +202,12 @@ impl Notifier {
         let Some(recipient) = state.recipients.get_mut(id) else {
             return;
         };
+
         let kind = recipient.kind;
-        let is_changed = recipient.record_call(call, &result, elapsed, published);
+        let is_changed = recipient.record_call(delivery, &result, elapsed, published);
 
         // Wake the round loop if it may wait for this.
-        let is_last = matches!(call, Call::Notify { .. }) && state.have_received(kind);
+        let is_last = matches!(delivery, Delivery::Notify { .. }) && state.have_received(kind);
         drop(state);
         if is_changed || is_last {
             self.store.notify_all();
@@ -201,11 +215,11 @@ impl Notifier {
     }
 
     /// Sends a notification or a ping once, to the address at which the agent is registered now.
-    fn send(&self, id: &str, call: &Call) -> Result<Value, CallError> {
+    fn send(&self, id: &str, delivery: &Delivery) -> Result<Value, CallError> {
         let member = self.store.read(|league| {
             let member = league.members.get(id)?.clone();
-            let match_token = match call {
-                Call::Notify {
+            let match_token = match delivery {
+                Delivery::Notify {
                     notification: Notification::Announcement(round),
                     ..
                 } => league.match_token(*round, id),
@@ -216,18 +230,12 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
-        let peer = Peer {
-            kind: member.kind,
-            id: member.id,
-            endpoint: member.meta.contact_endpoint,
-            max_bytes: MAX_NOTICE,
-            timeout: self.timeout,
-        };
-
-        let Call::Notify { text, .. } = call else {
+        let peer = self.peer(&member);
+        let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Some(token) = match_token {
             own_fields["match_token"] = json!(token);
@@ -235,12 +243,43 @@ impl Notifier {
         self.client.deliver(&peer, text, own_fields)
     }
 
+    fn peer(&self, member: &Member) -> Peer {
+        Peer {
+            kind: member.kind,
+            id: member.id.clone(),
+            endpoint: member.meta.contact_endpoint.clone(),
+            max_bytes: MAX_NOTICE,
+            timeout: self.timeout,
+        }
+    }
+
+    /// Tells a player that the operator has removed it from the lobby, in a thread that tries it as
+    /// often as the retry policy says. It would wait for a league that it is not in.
+    pub fn tell_removed(&self, member: &Member) {
+        let removed = ProtocolError::new(ErrorCode::PlayerNotRegistered, REMOVED);
+        let message = removed.league_error(LeagueRegisterRequest::NAME);
+        let context = MessageContext {
+            conversation_id: new_conversation("removed"),
+            auth_token: Some(member.token.clone()),
+            ..MessageContext::default()
+        };
+
+        let (client, peer) = (Arc::clone(&self.client), self.peer(member));
+        let mut attempts = Attempts::new(self.retry_policy);
+        spawn("removed", move || {
+            while let Err(error) = client.notify(&peer, &message, &context)
+                && error.is_retryable()
+                && attempts.wait()
+            {}
+        });
+    }
+
     /// Records that an agent has registered, perhaps again. It gets everything again that still
     /// matters.
     pub fn record_registration(&self, member: &Member) {
         let mut state = lock(&self.state);
         let recipient = (state.recipients.entry(member.id.clone()))
-            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy));
+            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy, self.ping_interval));
         recipient.status.registrations += 1;
         recipient.status.referee = RefereeState::Available;
         recipient.reset();
@@ -308,8 +347,10 @@ impl Notifier {
     /// ports no program answers get all attempts of the retry policy, and no more.
     pub fn is_done(&self) -> bool {
         let state = lock(&self.state);
+        let published = state.published;
         let mut recipients = state.recipients.values();
-        recipients.all(|one| one.is_gone() || one.has_received(state.published))
+        published.players.is_over == published.referees.is_over
+            && recipients.all(|one| one.is_gone() || one.has_received(published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,

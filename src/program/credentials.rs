@@ -9,6 +9,7 @@ use super::args::Exit;
 use super::storage::{self, Access};
 use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,30 +56,47 @@ fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
 }
 
 impl Credentials {
-    /// Reads the saved credentials of an agent.
-    pub fn load(data: &Path, id: &str) -> Option<Credentials> {
-        storage::read_json(&file(data, id))
+    /// Reads the saved credentials of an agent; none if they are missing, or those of a program
+    /// that saves other fields. Without a key they are damaged, and an error.
+    pub fn load(data: &Path, id: &str) -> Result<Option<Credentials>, Exit> {
+        let path = file(data, id);
+        match storage::read_json::<Value>(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(saved)) if saved["registration_key"].is_string() => {
+                Ok(serde_json::from_value(saved).ok())
+            }
+            _ => Err(Exit::failure(format!(
+                "{} is damaged; put it back, or remove it to register as a new agent",
+                path.display()
+            ))),
+        }
     }
 
     /// Returns the saved credentials of an earlier run of this agent. Those with a token are
-    /// preferred, then those with the same id.
+    /// preferred, then those with the same id, then those in the file of their id. If there are
+    /// none, a damaged file that no program uses is an error: it may be that of this agent.
     pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
-        let mut earlier: Vec<Credentials> = Vec::new();
+        let mut earlier = Vec::new();
+        let mut damaged = Ok(None);
         let files = fs::read_dir(data.join("agents")).into_iter().flatten();
         for file in files.flatten() {
-            if let Some(saved) = storage::read_json(&file.path()) {
-                earlier.push(saved);
+            let name = file.file_name().to_string_lossy().into_owned();
+            let Some(id) = name.strip_suffix(".json") else {
+                continue;
+            };
+            match Credentials::load(data, id) {
+                Ok(saved) => earlier.extend(saved.map(|saved| (saved.agent_id == id, saved))),
+                Err(exit) if id == self.agent_id || lock(data, id).is_ok() => damaged = Err(exit),
+                Err(_) => {}
             }
         }
 
-        earlier.retain(|saved| self.may_continue(saved));
-        earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
-
-        let latest = earlier.pop();
-        if let Some(saved) = &latest {
-            saved.check_may_replace(self, data)?;
-        }
-        Ok(latest)
+        earlier.retain(|(_, saved)| self.may_continue(saved));
+        earlier.sort_by_key(|(is_original, saved)| {
+            let is_same = saved.agent_id == self.agent_id;
+            (saved.token.is_some(), is_same, *is_original)
+        });
+        earlier.pop().map_or(damaged, |(_, saved)| Ok(Some(saved)))
     }
 
     /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
@@ -92,22 +110,21 @@ impl Credentials {
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 
-    /// Refuses to replace the credentials of an unfinished league of another manager. (The id of the
-    /// league is no help: new credentials have that of our own files.)
-    pub fn check_may_replace(&self, newer: &Credentials, data: &Path) -> Result<(), Exit> {
-        if !self.is_active() || Endpoint::is_same_address(&self.manager, &newer.manager) {
+    /// Refuses to replace the credentials of an unfinished league of another manager than that at
+    /// `other`. (The id of the league is no help: new credentials have that of our own files.)
+    pub fn check_may_replace(&self, other: &str, data: &Path) -> Result<(), Exit> {
+        if !self.is_active() || Endpoint::is_same_address(&self.manager, other) {
             return Ok(());
         }
 
         let (league, manager) = (&self.league_id, &self.manager);
-        let file = file(data, &self.agent_id);
         let reason = format!(
-            "it plays in {league} of the manager at {manager} (if that is given up, remove {})",
-            file.display()
+            "it plays in {league} of the manager at {manager}, which is not that at {other} (if it \
+             has moved, name its new address with --manager URL)"
         );
         Err(in_use(data, &self.agent_id, &reason))
     }

@@ -3,7 +3,8 @@
 //! (`--stay`).
 //!
 //! It repeats its registration until the manager answers, and says once what it waits for. Requests
-//! that come before it knows its id wait until it does. Read next: `player.rs` and `referee.rs`.
+//! that come before it knows its id wait until it does. An agent that hears nothing of its manager,
+//! or has got another address, registers again. Read next: `player.rs` and `referee.rs`.
 
 use super::args::{Args, Exit};
 use super::attempts::Attempts;
@@ -16,17 +17,19 @@ use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
-    ProtocolError, RefereeRegisterRequest, RegistrationStatus,
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueError, LeagueRegisterRequest,
+    LeagueRegisterResponse, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
 };
-use crate::values::{check_identifier, constant_time_eq};
+use crate::values::{Endpoint, check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Maximum time that a request waits for a registration that is under way.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
+/// Interval at which an agent finds out whether it must register again.
+const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 
 /// The start of the reason for which a removed player is rejected.
 pub const REMOVED: &str = "Removed by the operator";
@@ -48,8 +51,23 @@ struct SessionState {
     id_lock: Option<(String, File)>,
     /// True if the manager has sent a request.
     is_active: bool,
+    /// The time of the manager's last request or answer.
+    heard_at: Option<Instant>,
+    /// True if the manager says that it does not know the agent.
+    is_unknown: bool,
     /// The end of the league, once it has come.
     end: Option<Result<(), Exit>>,
+}
+
+/// A registration that is repeated until the manager accepts or rejects it.
+struct Registration {
+    /// The credentials before it.
+    old: Credentials,
+    /// True if only the league of these credentials may accept it.
+    must_be_known: bool,
+    conversation_id: String,
+    /// The last line that was printed about it.
+    printed: String,
 }
 
 /// A referee or a player, which a session registers.
@@ -75,7 +93,7 @@ pub fn run<P: Participant + Agent>(
     let credentials = session.load_credentials()?;
 
     let server = (session.program).serve(Arc::clone(&participant), MAX_NOTICE)?;
-    let end = session.play(&*participant, credentials);
+    let end = session.take_part(&*participant, credentials);
     server.drain(SHUTDOWN_TIMEOUT);
     session.program.log_exit(&end);
     end
@@ -83,24 +101,65 @@ pub fn run<P: Participant + Agent>(
 
 impl Session {
     /// Registers, and waits until the league is over; then again with `--stay`.
-    fn play(
+    fn take_part(
         &self,
         participant: &dyn Participant,
         mut credentials: Credentials,
     ) -> Result<(), Exit> {
         loop {
-            let registered = self.register(participant, &credentials)?;
-            let name = sanitize(&self.program.entry.display_name);
-            let league = sanitize(&registered.league_id);
-            let text = format!("{name} is {} in {league}", registered.agent_id);
-            self.program.terminal.print_line(&text);
-
-            // Wait until the league is over.
-            self.state.wait_for(|state| state.end.clone())?;
-            if !self.program.args.has("--stay") {
+            self.register(participant, &credentials)?;
+            self.wait_for_end(participant)?;
+            if !self.stays() {
                 return Ok(());
             }
             credentials = self.new_credentials();
+        }
+    }
+
+    fn stays(&self) -> bool {
+        self.program.args.has("--stay")
+    }
+
+    /// Waits until the league is over.
+    ///
+    /// An agent may miss the end, and a laptop may get another address. So if the manager proves
+    /// itself, and has been silent for too long or has called at an old address, the agent asks to
+    /// be registered again. Another league accepts it only with `--stay`.
+    fn wait_for_end(&self, participant: &dyn Participant) -> Result<(), Exit> {
+        let config = &self.program.config;
+        let mut asking: Option<Registration> = None;
+        loop {
+            let state = self
+                .state
+                .wait_until(CHECK_INTERVAL, |state| state.end.is_some());
+            if let Some(end) = &state.end {
+                return end.clone();
+            }
+            let silence = state.heard_at.map_or(Duration::ZERO, |time| time.elapsed());
+            let is_unknown = state.is_unknown;
+            let Some(credentials) = state.credentials.clone() else {
+                continue; // a registration is under way
+            };
+            drop(state);
+
+            let has_moved =
+                self.program.current_endpoint(&credentials.endpoint) != credentials.endpoint;
+            let must_ask = is_unknown || has_moved || silence >= config.max_silence();
+            if !must_ask || !credentials.proves_itself {
+                asking = None;
+                continue;
+            }
+            if silence >= config.max_absence() && !self.stays() {
+                let manager = &credentials.manager;
+                let problem = format!("the league manager at {manager} does not answer any more");
+                return Err(Exit::failure(problem));
+            }
+
+            let registration =
+                asking.get_or_insert_with(|| self.new_registration(&credentials, !self.stays()));
+            if let Some(new) = self.try_to_register(registration)? {
+                self.accept(participant, &credentials, new)?;
+            }
         }
     }
 
@@ -115,12 +174,12 @@ impl Session {
             return Ok(new);
         };
 
+        // A manager that was named may be the same one at another address.
+        if !self.program.args.has("--manager") {
+            saved.check_may_replace(&new.manager, &self.program.data)?;
+        }
         self.lock_id(&saved.agent_id)?;
-        Ok(Credentials {
-            manager: new.manager,
-            endpoint: new.endpoint,
-            ..saved
-        })
+        Ok(saved)
     }
 
     /// Returns new credentials with a key and no token. They are named by the id that is asked for,
@@ -152,31 +211,45 @@ impl Session {
         Ok(())
     }
 
-    /// Registers with credentials that are saved before, takes over the id that the manager gives,
-    /// and saves the new credentials. Requests that come meanwhile wait.
-    pub fn register(
+    /// Registers. Requests that come meanwhile wait. Credentials with a key alone are saved before.
+    pub fn register(&self, participant: &dyn Participant, old: &Credentials) -> Result<(), Exit> {
+        self.state.lock().credentials = None; // the manager's next request may carry a new token
+        if old.token.is_none() {
+            old.save(&self.program.data)?;
+        }
+
+        let has_moved = !Endpoint::is_same_address(&old.manager, self.program.config.manager());
+        let mut registration = self.new_registration(old, old.is_active() && has_moved);
+        let mut attempts = Attempts::endless(self.program.config.system.retry_policy);
+        loop {
+            if let Some(new) = self.try_to_register(&mut registration)? {
+                return self.accept(participant, old, new);
+            }
+            attempts.wait();
+        }
+    }
+
+    /// Takes over the id that the manager has given, and saves the new credentials.
+    fn accept(
         &self,
         participant: &dyn Participant,
         old: &Credentials,
-    ) -> Result<Arc<Credentials>, Exit> {
-        self.state.lock().credentials = None; // the manager's next request may carry a new token
-
+        new: Credentials,
+    ) -> Result<(), Exit> {
         let data = &self.program.data;
-        old.save(data)?;
-        let new = self.request_registration(old)?;
+        let is_new = new.token.is_none() || new.token != old.token;
 
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id) {
-            saved.check_may_replace(&new, data)?;
+        if let Some(saved) = Credentials::load(data, id)?.filter(|_| is_new) {
+            saved.check_may_replace(&new.manager, data)?;
         }
 
         // From now on it signs and logs with its id.
         let client = &self.program.client;
         client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
         client.log.open(id, &format!("agents/{id}.log.jsonl"));
-        let is_new = new.token.is_none() || new.token != old.token;
         if !is_new {
             let text = format!("{id} is known again");
             client.log.system_event(Level::Info, "resumed", text);
@@ -189,54 +262,70 @@ impl Session {
             old.delete(data);
         }
 
-        let new = Arc::new(new);
+        let name = sanitize(&self.program.entry.display_name);
+        let text = format!("{name} is {id} in {}", sanitize(&new.league_id));
         self.state.update(|state| {
-            state.credentials = Some(Arc::clone(&new));
-            state.end = None; // of the league before
+            state.credentials = Some(Arc::new(new));
+            state.heard_at = Some(Instant::now());
+            state.is_unknown = false;
+            if is_new {
+                state.end = None; // of the league before
+            }
         });
-        Ok(new)
+        self.program.terminal.print_line(&text);
+        Ok(())
     }
 
-    /// Sends the registration until the manager accepts or rejects it.
-    fn request_registration(&self, old: &Credentials) -> Result<Credentials, Exit> {
+    fn new_registration(&self, old: &Credentials, must_be_known: bool) -> Registration {
+        Registration {
+            old: old.clone(),
+            must_be_known,
+            conversation_id: new_conversation(&format!("{}-registration", self.program.kind)),
+            printed: String::new(),
+        }
+    }
+
+    /// Sends the registration once. Returns the new credentials, or none if it must be sent again.
+    fn try_to_register(
+        &self,
+        registration: &mut Registration,
+    ) -> Result<Option<Credentials>, Exit> {
         let program = &self.program;
+        let old = &registration.old;
         let timeout = program.config.registration_limit(program.kind);
         let to = Peer::manager(program.config.manager(), timeout);
-        let token = program.operator_token.as_ref().or(old.token.as_ref());
-        let context = MessageContext {
-            conversation_id: new_conversation(&format!("{}-registration", program.kind)),
-            auth_token: token.cloned(),
-            ..MessageContext::default()
+        let new = Credentials {
+            manager: to.endpoint.clone(),
+            endpoint: program.current_endpoint(&old.endpoint),
+            ..old.clone()
         };
 
         let manager = format!("the league manager at {}", to.endpoint);
-
-        let mut printed = String::new();
-        let mut attempts = Attempts::endless(program.config.system.retry_policy);
-        loop {
-            let text = match self.send_registration(&to, old, &context) {
-                Ok(response) if response.status == RegistrationStatus::Accepted => {
-                    return new_credentials(old, response);
-                }
-                Ok(response) => {
-                    let state = self.wait_reason(response)?;
-                    format!("{state}; waiting for the next league (Ctrl-C ends)")
-                }
-                Err(CallError::Refused(error, _)) => {
-                    return Err(Exit::failure(format!("refused: {}", error.explain())));
-                }
-                Err(error) if is_final(&error) => {
-                    return Err(Exit::failure(format!("{manager} {}", error.explain())));
-                }
-                Err(error) => format!("waiting for {manager}: it {}", error.explain()),
-            };
-
-            if text != printed {
-                print_error(&text);
-                printed = text;
+        let text = match self.send_registration(&to, &new, registration) {
+            Ok(response) if response.status == RegistrationStatus::Accepted => {
+                return accepted_credentials(new, response).map(Some);
             }
-            attempts.wait();
+            Ok(response) => {
+                if registration.must_be_known {
+                    old.check_may_replace(&to.endpoint, &program.data)?;
+                }
+                let state = self.wait_reason(response)?;
+                format!("{state}; waiting for the next league (Ctrl-C ends)")
+            }
+            Err(CallError::Refused(error, _)) => {
+                return Err(Exit::failure(format!("refused: {}", error.explain())));
+            }
+            Err(error) if is_final(&error) => {
+                return Err(Exit::failure(format!("{manager} {}", error.explain())));
+            }
+            Err(error) => format!("waiting for {manager}: it {}", error.explain()),
+        };
+
+        if text != registration.printed {
+            print_error(&text);
+            registration.printed = text;
         }
+        Ok(None)
     }
 
     /// Returns why a rejected agent waits for the next league; an error if it does not wait.
@@ -244,7 +333,7 @@ impl Session {
         let reason = response.reason.unwrap_or_default();
         let is_late = response.error_code == Some(ErrorCode::LateRegistration);
         let may_wait = is_late || reason.starts_with(REMOVED);
-        if !may_wait || !self.program.args.has("--stay") {
+        if !may_wait || !self.stays() {
             return Err(Exit::failure(format!("rejected: {reason}")));
         }
 
@@ -257,14 +346,21 @@ impl Session {
         })
     }
 
-    /// Sends the registration once. The files may name fewer games than the program plays.
+    /// Returns the manager's answer to a registration. The files may name fewer games than the
+    /// program plays.
     fn send_registration(
         &self,
         to: &Peer,
-        old: &Credentials,
-        context: &MessageContext,
+        credentials: &Credentials,
+        registration: &Registration,
     ) -> Result<LeagueRegisterResponse, CallError> {
         let entry = &self.program.entry;
+        let operator_token = self.program.operator_token.as_ref();
+        let context = MessageContext {
+            conversation_id: registration.conversation_id.clone(),
+            auth_token: operator_token.or(credentials.token.as_ref()).cloned(),
+            ..MessageContext::default()
+        };
         let is_referee = self.program.kind == AgentKind::Referee;
         let mut game_types: Vec<String> = self.game_types.iter().map(ToString::to_string).collect();
         if let Some(listed) = &entry.game_types {
@@ -275,19 +371,20 @@ impl Session {
             display_name: entry.display_name.clone(),
             version: entry.version.clone(),
             game_types,
-            contact_endpoint: self.program.endpoint.clone(),
+            contact_endpoint: credentials.endpoint.clone(),
             max_concurrent_matches: is_referee.then_some(self.program.max_concurrent_matches()),
             uses_match_tokens: is_referee.then_some(true),
-            registration_key: Some(old.registration_key.clone()),
+            registration_key: Some(credentials.registration_key.clone()),
+            must_be_known: registration.must_be_known.then_some(true),
             ..AgentMeta::default()
         };
 
         let client = &self.program.client;
         if is_referee {
             let request = RefereeRegisterRequest { referee_meta: meta };
-            Ok(client.call(to, &request, context)?.into())
+            Ok(client.call(to, &request, &context)?.into())
         } else {
-            client.call(to, &LeagueRegisterRequest { player_meta: meta }, context)
+            client.call(to, &LeagueRegisterRequest { player_meta: meta }, &context)
         }
     }
 
@@ -318,8 +415,24 @@ impl Session {
             check_token(token, own, is_required)?;
         }
 
-        self.state.lock().is_active = true;
+        let mut state = self.state.lock();
+        state.is_active = true;
+        state.heard_at = Some(Instant::now());
+        drop(state);
         Ok(credentials)
+    }
+
+    /// Records a ping. Only that of the manager carries our own token.
+    pub fn record_ping(&self, token: Option<&str>) {
+        if self.is_own_token(token) {
+            self.state.lock().heard_at = Some(Instant::now());
+        }
+    }
+
+    /// Records an error of which the manager informs us. If it does not know us, we ask why.
+    pub fn record_error(&self, error: &LeagueError) {
+        let is_unknown = error.error_code == ErrorCode::PlayerNotRegistered;
+        self.state.lock().is_unknown |= is_unknown;
     }
 
     /// Returns true if this is our own token, which the manager's requests carry.
@@ -406,8 +519,8 @@ fn is_final(error: &CallError) -> bool {
 }
 
 /// Returns the credentials that the manager has given.
-fn new_credentials(
-    old: &Credentials,
+fn accepted_credentials(
+    old: Credentials,
     response: LeagueRegisterResponse,
 ) -> Result<Credentials, Exit> {
     let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
@@ -418,9 +531,9 @@ fn new_credentials(
     Ok(Credentials {
         agent_id: id,
         token: response.auth_token,
-        league_id: response.league_id.unwrap_or(old.league_id.clone()),
+        league_id: response.league_id.unwrap_or(old.league_id),
         proves_itself: response.proves_itself == Some(true),
         is_over: false,
-        ..old.clone()
+        ..old
     })
 }

@@ -1,12 +1,14 @@
 //! The outbox: results that wait for the manager's acknowledgement, on disk before the players are
-//! told.
+//! told. The moves of a game by turns are stored here too, so that a match goes on after a restart.
 //!
 //! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
 //! reports every result in it once more, and the manager acknowledges each once more, so it is not
 //! recorded which results were acknowledged. Read next: `program/storage.rs`, where `JsonLinesFile`
 //! is.
 
+use crate::games::Move;
 use crate::program::storage::JsonLinesFile;
+use crate::program::terminal::print_error;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -21,6 +23,16 @@ pub struct PendingResult {
     pub report: MatchResultReport,
 }
 
+/// The moves of a match that is not over.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[allow(missing_docs, reason = "the names say it")]
+pub struct OpenMatch {
+    pub match_id: String,
+    pub conversation_id: String,
+    pub tokens: [String; 2],
+    pub moves: Vec<Move>,
+}
+
 /// The results of our matches.
 #[derive(Default)]
 pub struct Outbox {
@@ -28,6 +40,8 @@ pub struct Outbox {
     file: Option<JsonLinesFile>,
     /// The newest result of each match.
     results: BTreeMap<String, PendingResult>,
+    /// The newest moves of each match, when the file was opened.
+    open_matches: BTreeMap<String, OpenMatch>,
     /// The matches whose results must be reported now.
     queue: VecDeque<String>,
 }
@@ -39,24 +53,49 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
+        let path = folder.join("outbox.jsonl");
+        let mut number = 0;
+        let file = JsonLinesFile::open(&path, |line| {
+            number += 1;
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
+            } else if let Ok(open) = serde_json::from_slice::<OpenMatch>(line) {
+                self.open_matches.insert(open.match_id.clone(), open);
+            } else {
+                let problem =
+                    "is damaged; if the manager lacks its result, the match is played again";
+                print_error(&format!("{}: line {number} {problem}", path.display()));
             }
             Ok(())
         })?;
 
+        if let Some(warning) = &file.warning {
+            print_error(warning);
+        }
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();
         Ok(())
     }
 
+    fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
+        let file = self.file.as_mut();
+        let file = file.ok_or_else(|| io::Error::other("not registered"))?;
+        file.append(record)
+    }
+
+    /// Writes the moves of a match to disk.
+    pub fn save_moves(&mut self, open: &OpenMatch) -> io::Result<()> {
+        self.append(open)
+    }
+
+    /// Takes the moves of a match that were written before a restart.
+    pub fn take_open_match(&mut self, match_id: &str) -> Option<OpenMatch> {
+        self.open_matches.remove(match_id)
+    }
+
     /// Writes a result to disk. It is not queued yet.
     pub fn save(&mut self, result: PendingResult) -> io::Result<()> {
-        let file = self.file.as_mut();
-        file.ok_or_else(|| io::Error::other("not registered"))?
-            .append(&result)?;
-
+        self.append(&result)?;
         self.results.insert(result.report.match_id.clone(), result);
         Ok(())
     }

@@ -8,7 +8,7 @@ use league::net::client::{Client, MessageContext, Peer};
 use league::net::log::Log;
 use league::protocol::{AgentKind, MessageSpec, StartLeague};
 use serde_json::Map;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::sync::Arc;
 use std::thread;
@@ -77,13 +77,35 @@ impl Running {
     }
 }
 
-/// Sends bytes and closes the sending side. Returns the reply.
-fn sent(url: &str, bytes: &[u8], limit: Duration) -> String {
+/// Sends bytes, and returns the answer. As clients do, we keep our side of the connection open until an
+/// answer has come, unless the request is cut off.
+fn sent(url: &str, bytes: &[u8], limit: Duration, is_cut: bool) -> String {
     let mut stream = connect(url, limit).unwrap();
-    let _ = stream
-        .write_all(bytes)
-        .and_then(|()| stream.shutdown(Shutdown::Write));
-    String::from_utf8_lossy(&read_all(stream)).into()
+    let _ = stream.write_all(bytes);
+    let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
+    let mut is_open = true;
+    loop {
+        if is_open && (is_cut || is_whole(&answer)) {
+            let _ = stream.shutdown(Shutdown::Write);
+            is_open = false;
+        }
+        match stream.read(&mut buffer) {
+            Ok(0) | Err(_) => return String::from_utf8_lossy(&answer).into(),
+            Ok(count) => answer.extend_from_slice(&buffer[..count]),
+        }
+    }
+}
+
+/// Returns true if an answer is there that is not an interim one.
+fn is_whole(answer: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(answer);
+    let text = text.trim_start_matches("HTTP/1.1 100 Continue\r\n\r\n");
+    let Some((head, body)) = text.split_once("\r\n\r\n") else {
+        return false;
+    };
+    let mut lines = head.lines();
+    let length = lines.find_map(|line| line.strip_prefix("Content-Length: "));
+    length.is_none_or(|length| body.len() >= length.parse().unwrap())
 }
 
 /// Returns the bytes of a command, as text: each word in capitals is replaced.
@@ -136,6 +158,9 @@ fn short(responses: &str) -> String {
         if body.is_empty() {
             return output;
         }
+        if head.contains("Content-Type: text/plain") {
+            return format!("{output}, {body}");
+        }
         let body: Value = json_of(body);
         assert!(body["kind"].is_string() || is_reply(&body), "{body}");
         for path in paths.split(' ') {
@@ -166,9 +191,15 @@ fn answered(url: &str, command: &str) -> String {
         Some(command) => (command, SILENCE),
         None => (command, TIME_LIMIT),
     };
-    let text = expanded(command, url);
-    let bytes: Vec<u8> = text.chars().map(|sign| sign as u8).collect();
-    short(&sent(url, &bytes, limit))
+    let (command, is_cut) = match command.strip_prefix("cut ") {
+        Some(command) => (command, true),
+        None => (command, false),
+    };
+    let bytes: Vec<u8> = expanded(command, url)
+        .chars()
+        .map(|sign| sign as u8)
+        .collect();
+    short(&sent(url, &bytes, limit, is_cut))
 }
 
 #[test]
@@ -188,7 +219,12 @@ fn http_golden() {
     });
     // Windows drops a response that comes before the whole body is sent.
     for (kind, url) in running.agents().into_iter().filter(|_| cfg!(unix)) {
-        assert_eq!(answered(&url, "size 2097152"), "413 and 413", "{kind}");
+        let answers = answered(&url, "size 2097152");
+        let (one, other) = answers.split_once(" and ").unwrap();
+        assert!(
+            one == other && one.starts_with("413, the body must be"),
+            "{kind}: {answers}"
+        );
     }
     running.end();
 }
@@ -204,7 +240,7 @@ fn foreign_host_name_reads_no_endpoints() {
     let document = |host: &str| {
         let get =
             format!("bytes GET /league.json HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~");
-        sent(&url, expanded(&get, &url).as_bytes(), TIME_LIMIT)
+        sent(&url, expanded(&get, &url).as_bytes(), TIME_LIMIT, false)
     };
     wait_until("a request from this machine reads the endpoint", || {
         document("localhost").contains(player)
@@ -217,7 +253,7 @@ fn foreign_host_name_reads_no_endpoints() {
     let request = player_registration("a", player, None);
     let post =
         format!("bytes POST /mcp HTTP/1.1~Host: evil.example~Connection: close~LENGTH~~{request}");
-    sent(&url, expanded(&post, &url).as_bytes(), TIME_LIMIT);
+    sent(&url, expanded(&post, &url).as_bytes(), TIME_LIMIT, false);
     manager.line("but the request came from a foreign Host name (a tunnel or a proxy)");
 }
 

@@ -23,7 +23,8 @@ fn code<T>(outcome: Result<T, ProtocolError>) -> String {
 /// Does what a line says: a verb, the match, the token (`-`: none) and the conversation, like
 /// `invites R1M1 true b`. Returns the outcome. A token is announced next to the matches, or, with
 /// the verb `inside`, as other managers do, in the match.
-fn done(invitations: &mut Invitations, line: &str) -> String {
+/// `is_proved`: the manager proves itself.
+fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
     let mut words = line.split(' ').chain(["-"; 3]);
     let [verb, id, token, conversation] = [(); 4].map(|()| words.next().unwrap());
     let token = match token {
@@ -48,7 +49,7 @@ fn done(invitations: &mut Invitations, line: &str) -> String {
     let parsed: IncomingMessage<PlayerRequest> = parse(&message_of_line(&line)).unwrap();
     match parsed.message {
         PlayerRequest::GameInvitation(invitation) => {
-            code(invitations.join(&parsed.envelope, invitation))
+            code(invitations.join(&parsed.envelope, invitation, is_proved))
         }
         PlayerRequest::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
@@ -79,21 +80,24 @@ fn output(command: &str) -> String {
 #[test]
 fn invitations_golden() {
     golden::run_scripts("invitations", || {
-        let mut invitations = Invitations::new(true);
-        move |command: &str| run_command(&mut invitations, command)
+        let mut state = (Invitations::new(true), false);
+        move |command: &str| run_command(&mut state, command)
     });
 }
 
-fn run_command(invitations: &mut Invitations, command: &str) -> String {
+fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str) -> String {
     match command.split_once(' ').unwrap_or((command, "")) {
-        ("fresh", checked) => *invitations = Invitations::new(checked.is_empty()),
+        ("fresh", manager) => {
+            *invitations = Invitations::new(manager != "unchecked");
+            *is_proved = manager == "proved";
+        }
         ("says", message) => return output(message),
         ("hundred", _) => {
             let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
-            lines.for_each(|line| assert_eq!(done(invitations, &line), "ok", "{line}"));
+            lines.for_each(|line| assert_eq!(done(invitations, &line, false), "ok", "{line}"));
         }
         ("announced", id) => return invitations.is_announced(id).to_string(),
-        _ => return done(invitations, command),
+        _ => return done(invitations, command, *is_proved),
     }
     String::new()
 }
@@ -102,10 +106,10 @@ fn run_command(invitations: &mut Invitations, command: &str) -> String {
 fn repeated_call_gets_the_same_answer() {
     let (moves, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
-    let get = |number, choice: &str| moves.get(number, || choice.into());
+    let get = |number, choice: &str| moves.get_or_choose(number, || choice.into());
     thread::scope(|scope| {
         let first = scope.spawn(|| {
-            moves.get(1, || {
+            moves.get_or_choose(1, || {
                 begun.wait();
                 both.wait(); // the other call has begun, or begins now
                 "odd".into()
@@ -131,7 +135,7 @@ fn choose_is_called_again_after_a_panic() {
         0 => panic!("the player's mistake"),
         _ => "odd".into(),
     };
-    let get = || moves.get(1, choose);
+    let get = || moves.get_or_choose(1, choose);
     assert!(catch_unwind(AssertUnwindSafe(get)).is_err());
     let odd = Ok("odd".to_string());
     assert_eq!([get(), get()], [odd.clone(), odd]);

@@ -42,7 +42,7 @@ fn archived(data: &Path) -> Vec<Vec<u8>> {
 
 /// Opens the league as a manager does. Returns true if it is resumed.
 fn open(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let store = open_again(|| Store::open(data, rules(), fresh))?;
+    let store = open_again(|| Store::open(data, rules(), fresh, false))?;
     let is_resumed = store.read(|league| league.version > 0);
     Ok((store, is_resumed))
 }
@@ -82,7 +82,9 @@ fn play_on(store: &Store) {
         register(store, &format!("P0{n}"), false, 0, 8100 + n);
     }
     register(store, "P02", true, 1, 9002);
-    decide(store, |league| league.start(Some(7), league.pairings()));
+    decide(store, |league| {
+        league.start_event(Some(7), league.pairings())
+    });
     let both = ["REF01".to_string(), "REF02".to_string()];
     for round in 1..=3 {
         decide(store, |league| assignment(league, round, &both));

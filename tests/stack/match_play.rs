@@ -4,7 +4,7 @@
 
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
-use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
+use league::games::{self, Game, Move, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
@@ -13,7 +13,7 @@ use league::protocol::{
     GameResult, MatchEntry, MatchState, Message, ProtocolError, ResultStatus, fill_defaults, parse,
 };
 use league::referee::assignments::Assignment;
-use league::referee::match_play::{Aborted, MatchIo, play};
+use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -100,6 +100,7 @@ struct MatchLog {
     saved: Vec<GameResult>,
     /// The number of players in each parallel step.
     parallel: Vec<usize>,
+    saved_moves: usize,
 }
 
 impl Script {
@@ -136,7 +137,7 @@ impl Script {
             "player_B_id": "P02", "referee_endpoint": "http://localhost:8001/mcp",
             "player_A_endpoint": "", "player_B_endpoint": ""});
         let entry = decode::<MatchEntry>(&entry).unwrap();
-        let outcome = play(&Assignment::new("league", 1, entry).unwrap(), self).ok();
+        let outcome = play_match(&Assignment::new("league", 1, entry).unwrap(), self).ok();
         self.check(outcome.as_ref());
         outcome
     }
@@ -296,6 +297,13 @@ impl MatchIo for Script {
         zero().plus(self.time_elapsed())
     }
 
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
+        let number = self.log().saved_moves + 1;
+        assert_eq!(moves.len(), number, "each move is saved once");
+        self.log().saved_moves = number;
+        Ok(())
+    }
+
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
         if self.taken_at == Some(MatchState::DrawingNumber) {
             return Err(Aborted);
@@ -310,7 +318,7 @@ fn describe(outcome: Option<&GameResult>) -> String {
     let Some(outcome) = outcome else {
         return "no outcome".into();
     };
-    let winner = outcome.winner_player_id.as_deref().unwrap_or("nobody");
+    let winner = outcome.winner_player_id.as_deref().unwrap_or("none");
     let score = match_result(outcome, &usual()).score;
     let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
     let (status, reason) = (outcome.status, outcome.reason.as_deref().unwrap());

@@ -233,6 +233,8 @@ player choose_parity | true invites R1M1 | belongs to
 player handle_game_invitation | true invites R1M1 sender=7 | E003 sender string
 player handle_game_invitation | true invites R1M1 league_id=x | E003 league_id expected
 player handle_game_invitation | true invites R1M1 protocol=league.v1 | E018 protocol league.v2
+player handle_game_invitation | true invites R1M1 | E015 match_id announced
+player notify_round | manager announces R1M1 auth_token=OWN | status ok
 player handle_game_invitation | true invites R1M1 | GAME_JOIN_ACK
 player choose_parity | strange asks R1M1 | E012 auth_token invitation
 player choose_parity | true asks R1M1 | CHOOSE_PARITY_RESPONSE
@@ -256,7 +258,7 @@ fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
     match text.split(' ').collect::<Vec<_>>()[..] {
         ["ABOUT"] => json!({"conversation_id": "conv-state", "match_id": "R1M1"}),
         ["REPORT"] => report("referee:REF01", None, "R1M1", ["P01", "P07"]),
-        ["player" | "manager" | "true" | "strange", ..] => message_of_line(text),
+        ["player" | "manager" | "true" | "strange", ..] => message_of_line(&filled(text)),
         [message_type, sender, ref fields @ ..] => {
             let fields = json_of(&filled(&fields.join(" ")));
             message(message_type, sender, fields)
@@ -275,7 +277,8 @@ fn tool_call_returns_the_same_as_the_direct_call() {
     let meta = r#""display_name": "Seven", "game_types": ["even_odd"], "contact_endpoint": "PEER", "registration_key": "the-registration-key-of-p07""#;
     let filled = |text: &str| {
         let text = text.replace("META", meta).replace("PEER", &peer.url);
-        text.replace("OF", &of).replace("TOKEN", &token.to_string())
+        let text = text.replace("OF", &of).replace("TOKEN", &token.to_string());
+        text.replace("OWN", text_of(&token))
     };
     for [called, message, words] in rows(CALLS) {
         let (kind, tool) = called.split_once(' ').unwrap();

@@ -4,7 +4,11 @@
 
 use super::support::fake::{self, TOKEN, converse, message_of_line, told};
 use super::support::*;
-use std::{fs, sync::mpsc::channel, thread, time::Duration};
+use std::io::Write;
+use std::net::TcpStream;
+use std::sync::mpsc::channel;
+use std::time::{Duration, Instant};
+use std::{fs, thread};
 
 /// Starts a player and waits until it is registered.
 fn player(test: &TestLeague, manager: &FakeAgent, arguments: &str) -> TestProcess {
@@ -89,13 +93,18 @@ fn unauthenticated_game_over_is_not_recorded() {
     for (manager, expected) in [(fake::manager(), 1), (silent_about_tokens(), 2)] {
         let test = TestLeague::new("");
         let player = player(&test, &manager, "");
-        let script = "
-strange invites S1: joins
-strange ends S1 P01: ok
+        // A match that the manager has not announced is played only if it does not prove itself.
+        let joined = ["E015", "joins"][expected - 1];
+        let ended = ["E015", "ok"][expected - 1];
+        let story = format!(
+            "
+strange invites S1: {joined}
+strange ends S1 P01: {ended}
 manager announces R1M1: ok
 true invites R1M1: joins
-true ends R1M1 P01: ok";
-        converse(&player.url(), script);
+true ends R1M1 P01: ok"
+        );
+        converse(&player.url(), &story);
         wait_until("the history is written", || {
             let history = test.data("players/P01/history.json");
             let count = list_of(&history["matches"]).len();
@@ -181,7 +190,7 @@ fn requests_before_the_registration_wait() {
     let (sender, replies) = channel();
     for line in [
         "manager announces R9M1",
-        "true invites R1M1",
+        "true invites R9M1",
         "manager ends auth_token=null",
     ] {
         let (url, sender) = (player.url(), sender.clone());
@@ -304,4 +313,177 @@ fn rejected_player_prints_the_reason() {
             assert!(is_plain(&output) && code == Some(1), "{word}: {output}");
         }
     }
+}
+
+#[test]
+fn invitation_waits_for_its_announcement() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let player = player(&test, &manager, "");
+    let url = player.url();
+    let begun = Instant::now();
+    converse(&url, "strange invites R1M1: E015\nstrange asks R1M1: E015");
+    assert!(begun.elapsed() >= Duration::from_secs(1));
+    thread::scope(|scope| {
+        scope.spawn(|| converse(&url, "true invites R2M1: joins"));
+        thread::sleep(Duration::from_millis(300));
+        converse(&url, "manager announces R2M1 tok-true: ok");
+    });
+
+    // The manager invites to a rehearsal with the player's own token.
+    let rehearsal = format!("true invites REHEARSAL auth_token={TOKEN}: joins");
+    converse(&url, &rehearsal);
+    let call = format!("true asks REHEARSAL auth_token={TOKEN}: chooses");
+    converse(&url, &call);
+}
+
+/// Starts a registered agent whose two minutes are 0.4 s and whose thirty minutes are 6 s.
+fn forgotten(manager: &FakeAgent, program: &str, options: &str) -> (TestLeague, TestProcess) {
+    let test = TestLeague::new("system timeouts.ping_interval_sec=0.2");
+    let agent = test.start(program, &format!("{options} --manager {}", manager.url));
+    agent.line(" in league_2025_even_odd");
+    (test, agent)
+}
+
+/// Refuses the registration of a referee or a player.
+fn rejects(request: &Value, reason: &str, code: Option<&str>) -> FakeReply {
+    let is_referee = request["params"]["message_type"] == "REFEREE_REGISTER_REQUEST";
+    let message_type = match is_referee {
+        true => "REFEREE_REGISTER_RESPONSE",
+        false => "LEAGUE_REGISTER_RESPONSE",
+    };
+    let body = json!({"status": "REJECTED", "reason": reason, "error_code": code});
+    FakeReply::Answer(message(message_type, "league_manager", body))
+}
+
+#[test]
+fn player_that_hears_nothing_registers_again() {
+    check_registers_again("player");
+}
+
+#[test]
+fn referee_that_hears_nothing_registers_again() {
+    check_registers_again("referee");
+}
+
+fn check_registers_again(program: &str) {
+    let meta = |request: &Value| {
+        let params = &request["params"];
+        let mut metas = ["player_meta", "referee_meta"]
+            .iter()
+            .map(|key| &params[*key]);
+        metas.find(|meta| meta.is_object()).cloned().unwrap()
+    };
+    // It is known again, and goes on. A ping counts if the manager has sent it.
+    let manager = fake::manager();
+    let requests = || manager.requests.lock().unwrap().clone();
+    let (_test, mut agent) = forgotten(&manager, program, "");
+    let begun = Instant::now();
+    wait_until("three seconds of pings pass", || {
+        call(&agent.url(), "ping", json!({"auth_token": TOKEN}));
+        begun.elapsed() > Duration::from_secs(3)
+    });
+    assert_eq!(requests().len(), 1, "{program}");
+    wait_until("it asks again", || {
+        call(&agent.url(), "ping", json!({"auth_token": "tok-p01-wrong"}));
+        requests().len() == 3
+    });
+    let asked = requests();
+    assert_eq!(
+        [&asked[1], &asked[2]].map(|one| &one["params"]["auth_token"]),
+        [TOKEN; 2]
+    );
+    assert_eq!(meta(&asked[0])["must_be_known"], Value::Null);
+    assert_eq!(meta(&asked[1])["must_be_known"], true);
+    send(&agent.url(), &message_of_line("manager ends"));
+    agent.wait_for_success();
+
+    // Another league is there.
+    let reason = "Not a member: this is another league";
+    let other = FakeAgent::counting(move |n, request| match n {
+        0 => fake::answers(request),
+        _ => rejects(request, reason, None),
+    });
+    let (_test, mut agent) = forgotten(&other, program, "");
+    assert_eq!(agent.wait().code(), Some(1), "{program}");
+    agent.wait_for_error(&format!("rejected: {reason}"));
+
+    // It joins the next lobby, which it must wait for.
+    let next = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        1 => rejects(request, "it has begun", Some("E019")),
+        _ => fake::accepts(request, "tok-next-0123456789abcdef", true),
+    });
+    let (test, agent) = forgotten(&next, program, "--stay");
+    agent.wait_for_error("the league has started already; waiting for the next league");
+    let id = ["P01", "REF01"][usize::from(program == "referee")];
+    wait_until("it is in the next lobby", || {
+        test.data(&format!("agents/{id}.json"))["token"] == "tok-next-0123456789abcdef"
+    });
+    let asked = next.requests.lock().unwrap().clone();
+    assert!(asked.iter().all(|one| meta(one)["must_be_known"].is_null()));
+
+    // Nobody is there.
+    let gone = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => FakeReply::Close,
+    });
+    let (_test, mut agent) = forgotten(&gone, program, "");
+    assert_eq!(agent.wait().code(), Some(1), "{program}");
+    let waits = agent
+        .errors()
+        .matches("waiting for the league manager at")
+        .count();
+    assert_eq!(waits, 1, "{}", agent.errors());
+    check_contains(&agent.errors(), "does not answer any more");
+}
+
+#[test]
+fn agent_of_a_manager_that_proves_nothing_waits() {
+    let manager = silent_about_tokens();
+    let (_test, mut agent) = forgotten(&manager, "player", "");
+    let begun = Instant::now();
+    wait_until("its thirty minutes pass", || {
+        assert!(agent.child.try_wait().unwrap().is_none());
+        begun.elapsed() > Duration::from_secs(7)
+    });
+    assert_eq!(manager.requests.lock().unwrap().len(), 1);
+}
+
+#[test]
+fn history_that_is_not_saved_is_printed() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let player = player(&test, &manager, "");
+    fs::create_dir_all(test.folder.join("data/players/P01/history.json/full")).unwrap();
+    let story = "
+manager announces R1M1: ok
+true invites R1M1: joins
+true ends R1M1 P01: ok";
+    converse(&player.url(), story);
+    player.wait_for_error("P01: the history is not saved: ");
+}
+
+#[test]
+fn result_in_hand_at_the_end_is_saved() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let mut player = player(&test, &manager, "");
+    let url = player.url();
+    converse(&url, "manager announces R1M1: ok\ntrue invites R1M1: joins");
+
+    // One half of GAME_OVER comes before the end of the league, the other half after it.
+    let params = message_of_line("true ends R1M1 P01");
+    let body =
+        json!({"jsonrpc": "2.0", "method": "notify_match_result", "params": params, "id": 1});
+    let body = body.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", player.port().parse().unwrap())).unwrap();
+    let (first, second) = body.split_at(20);
+    stream.write_all((head + first).as_bytes()).unwrap();
+    converse(&url, "manager ends: ok");
+    stream.write_all(second.as_bytes()).unwrap();
+    player.wait_for_success();
+    let history = test.data("players/P01/history.json");
+    assert_eq!(history["matches"][0]["match_id"], "R1M1");
 }

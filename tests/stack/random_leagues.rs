@@ -6,10 +6,12 @@
 use super::support::offline::{referees, rules};
 use super::support::offline_league::OfflineLeague;
 use fastrand::Rng;
-use league::games::{derive_seed, result_status};
+use league::games::result_status;
 use league::manager::league::{League, Match};
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
+use league::values::derive_seed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// The false field of a report.
 const LIES: [&str; 6] = [
@@ -69,7 +71,7 @@ fn assign(rng: &mut Rng, script: &mut OfflineLeague) {
     };
     script.does(&format!("walkovers {round}"));
     script.does(&format!("assign {round} {}", available.join(" ")));
-    let is_assigned = |game: &Match| available.iter().any(|id| game.referee() == Some(id));
+    let is_assigned = |game: &Arc<Match>| available.iter().any(|id| game.referee() == Some(id));
     let mut open = script.league.open_matches(round);
     assert!(available.is_empty() || open.all(is_assigned));
 }
@@ -122,7 +124,7 @@ fn check(league: &League) {
     let completed = open.map_or(league.rounds(), |round| round - 1);
     assert_eq!(league.open_round(), open);
     assert_eq!(league.rounds_completed, completed);
-    let is_over = league.progress() == LeaguePhase::Completed;
+    let is_over = league.phase() == LeaguePhase::Completed;
     assert_eq!(is_over, league.started && open.is_none());
 
     let table = league.table();
@@ -190,7 +192,7 @@ fn random_leagues_have_consistent_tables_and_journals() {
             check(&script.league);
             steps += 1;
         }
-        finished += usize::from(script.league.progress() == LeaguePhase::Completed);
+        finished += usize::from(script.league.phase() == LeaguePhase::Completed);
     }
     let enough = finished > 10 && steps > 10_000;
     assert!(enough, "{finished} of 150 leagues ended in {steps} steps");

@@ -4,7 +4,7 @@
 use super::support::fake::{self, LEAGUE, TOKEN, announces, completed, status};
 use super::support::*;
 use std::fs;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
@@ -331,10 +331,12 @@ struct Alone {
 impl Alone {
     fn new(test: TestLeague, manager: &FakeAgent, held: Held) -> Alone {
         let gate = Gate::default();
-        let players = [
-            slow_player("P01", "even", &gate, held),
-            slow_player("P02", "even", &gate, NEVER),
-        ];
+        let alpha = slow_player("P01", "even", &gate, held);
+        Alone::with_player(test, manager, alpha, gate)
+    }
+
+    fn with_player(test: TestLeague, manager: &FakeAgent, alpha: FakeAgent, gate: Gate) -> Alone {
+        let players = [alpha, slow_player("P02", "even", &gate, NEVER)];
         let url = &manager.url;
         let own = format!("--manager {url} --referee-id REF01 --max-concurrent-matches 1");
         let referee = test.start("referee", &own);
@@ -456,30 +458,34 @@ fn refused_result_is_printed_once_and_blocks_no_other() {
     alone.end();
 }
 
-#[test]
-fn players_receive_the_recorded_result() {
+/// A manager that refuses each report, since it has recorded that P02 wins.
+fn manager_with_another_result() -> FakeAgent {
     let recorded = json!({
         "winner": "P02", "score": {"P01": 0, "P02": 3},
         "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "status": "TECHNICAL_LOSS"},
     });
     let context = json!({"field": "match_id", "problem": "recorded", "recorded_result": recorded});
-    let body = json!({
-        "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context,
-    });
-    let refusal = message("LEAGUE_ERROR", "league_manager", body);
-    let manager = FakeAgent::new(move |request| {
-        match request["params"]["message_type"] == "MATCH_RESULT_REPORT" {
-            true => FakeReply::Answer(refusal.clone()),
-            false => fake::answers(request),
+    FakeAgent::new(move |request| {
+        if request["params"]["message_type"] != "MATCH_RESULT_REPORT" {
+            return fake::answers(request);
         }
-    });
+        let body = json!({
+            "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": context,
+        });
+        FakeReply::Answer(message("LEAGUE_ERROR", "league_manager", body))
+    })
+}
+
+#[test]
+fn players_receive_the_recorded_result() {
+    let manager = manager_with_another_result();
     let alone = Alone::new(TestLeague::new(""), &manager, NEVER);
     alone.announce("R1M1");
     for player in &alone.players {
-        let results = until("both results are sent", || {
-            let results = player.received("GAME_OVER");
-            (results.len() == 2).then_some(results)
+        wait_until("both results are told", || {
+            player.received("GAME_OVER").len() == 2
         });
+        let results = player.received("GAME_OVER");
         let [first, last] = [0, 1].map(|n| &results[n]["game_result"]);
         assert!(first["drawn_number"].is_u64());
         assert_eq!(last["winner_player_id"], "P02");
@@ -537,4 +543,85 @@ fn referee_obeys_only_its_manager() {
     assert_eq!(after["state"], "FINISHED");
     assert_eq!(after["result"]["choices"]["P02"], "even");
     alone.end();
+}
+
+/// P01, which hangs up when it is told a result for the time of that number.
+fn hangs_up_at_result(number: usize, gate: &Gate) -> FakeAgent {
+    let (gate, told) = (gate.clone(), AtomicUsize::new(0));
+    FakeAgent::new(move |request| {
+        if request["params"]["message_type"] != "GAME_OVER" {
+            return valid_reply("P01", "even", request);
+        }
+        match told.fetch_add(1, Ordering::SeqCst) + 1 {
+            time if time == number => return FakeReply::Close,
+            time if time > number => gate.pass(),
+            _ => {}
+        }
+        FakeReply::Answer(json!({"status": "ok"}))
+    })
+}
+
+#[test]
+fn lost_result_is_told_again_beside_the_report() {
+    let (manager, gate) = (fake::manager(), Gate::default());
+    let alpha = hangs_up_at_result(1, &gate);
+    let alone = Alone::with_player(TestLeague::new(""), &manager, alpha, gate);
+    alone.announce("R1M1");
+    manager.first("MATCH_RESULT_REPORT"); // it does not wait for P01
+    alone.gate.open();
+    wait_until("P01 is told again", || {
+        alone.players[0].received("GAME_OVER").len() == 2
+    });
+    assert_eq!(matches(&alone.players[1], "GAME_OVER"), "R1M1");
+    alone.end();
+}
+
+#[test]
+fn referee_ends_when_its_players_know_the_recorded_result() {
+    let manager = manager_with_another_result();
+    // The first attempt to correct the result is lost.
+    let gate = Gate::default();
+    gate.open();
+    let alpha = hangs_up_at_result(2, &gate);
+    let mut alone = Alone::with_player(TestLeague::new(""), &manager, alpha, gate);
+    alone.announce("R1M1");
+    manager.first("MATCH_RESULT_REPORT");
+    send(&alone.referee.url(), &completed(Some(TOKEN)));
+    alone.referee.wait_for_success();
+    let told = alone.players[0].received("GAME_OVER");
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert_eq!(told[2]["game_result"]["winner_player_id"], "P02");
+}
+
+#[test]
+fn players_end_after_the_referees() {
+    let (test, mut manager) = with_manager("--players 2 --referees 2");
+    let mut first = test.agent(&manager, "REF01", "");
+    let [has_ended, is_early] = [(); 2].map(|()| Arc::<AtomicBool>::default());
+    let (ended, early) = (Arc::clone(&has_ended), Arc::clone(&is_early));
+    let second = FakeAgent::new(move |request| {
+        if request["params"]["message_type"] == "LEAGUE_COMPLETED" {
+            let until = Instant::now() + Duration::from_millis(500);
+            while Instant::now() < until {
+                early.fetch_or(ended.load(Ordering::SeqCst), Ordering::SeqCst);
+                std::thread::park_timeout(Duration::from_millis(10));
+            }
+        }
+        FakeReply::Answer(json!({"status": "ok"}))
+    });
+    register_referee(&manager.url(), "REF02", &second.url, 1);
+    let (_players, _) = players(&manager.url(), move |asked| {
+        has_ended.fetch_or(
+            asked["message_type"] == "LEAGUE_COMPLETED",
+            Ordering::SeqCst,
+        );
+        false
+    });
+    manager.wait_for_success();
+    first.wait_for_success();
+    assert_eq!(second.received("LEAGUE_COMPLETED").len(), 1);
+    assert!(
+        !is_early.load(Ordering::SeqCst),
+        "a referee had not answered"
+    );
 }

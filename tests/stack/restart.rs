@@ -422,3 +422,30 @@ fn processes(test: &TestLeague) -> Vec<String> {
         .filter(|command| command.contains(&folder))
         .collect()
 }
+
+#[test]
+fn manager_at_another_address_is_followed_by_its_agents() {
+    let run = "--players 2 --lead-sec 0";
+    let (test, mut manager) = with_manager(run);
+    let ids = ["REF01", "P01"];
+    let agents = ids.map(|id| test.agent(&manager, id, ""));
+    agents[0].line("is REF01");
+    agents[1].line("is P01");
+    let tokens = || ids.map(|id| test.data(&format!("agents/{id}.json"))["token"].clone());
+    let before = tokens();
+    manager.kill();
+    drop(agents);
+
+    let old = manager.url();
+    let mut manager = test.manager(run);
+    assert_ne!(manager.url(), old);
+    let mut agents = ids.map(|id| test.agent(&manager, id, ""));
+    agents[0].line("is REF01");
+    agents[1].line("is P01");
+    assert_eq!(tokens(), before);
+    let mut last = test.agent(&manager, "P02", "");
+    manager.wait_for_success();
+    agents.iter_mut().for_each(TestProcess::wait_for_success);
+    last.wait_for_success();
+    assert_eq!(test.technical_losses(), (1, 0));
+}

@@ -4,13 +4,20 @@
 use super::support::offline::{league_with, rules, scoring};
 use super::support::{golden, offline_league};
 use league::games::Scoring;
-use league::manager::notifications::{Notification, Progress};
+use league::manager::notifications::{Notification, Progress, Published};
+use league::manager::recipient::{Delivery, Recipient};
 use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
-use league::program::config::{RetryPolicy, Seconds};
-use league::protocol::{ErrorCode, ProtocolError};
+use league::net::client::Client;
+use league::net::log::Log;
+use league::program::attempts::Attempts;
+use league::program::config::{Backoff, RetryPolicy, Seconds};
+use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
+use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::{cell::RefCell, time::Duration};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 #[test]
 fn schedule_has_every_pair_once_with_balanced_roles() {
@@ -93,20 +100,62 @@ fn retried(row: &str) -> String {
         base_delay_sec: Seconds(Duration::from_secs(2)),
         backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
-    let (pauses, mut made) = (RefCell::new(Vec::new()), 0);
-    let attempt = || {
+    let mut attempts = Attempts::new(policy);
+    let (mut pauses, mut made) = (Vec::new(), 0);
+    let end = loop {
         made += 1;
-        result(words.get(made + 1).unwrap_or(&"answer"))
+        let Err(error) = result(words.get(made + 1).unwrap_or(&"answer")) else {
+            break "done".to_string();
+        };
+        match attempts.next_delay() {
+            Some(delay) if error.is_retryable() => pauses.push(delay.as_secs()),
+            _ => break error.explain(),
+        }
     };
-    let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
-    let done = policy.retry(pause, CallError::is_retryable, attempt);
-    let end = done.map_or_else(|error| error.explain(), |()| "done".into());
-    let (pauses, longest) = (
-        pauses.take(),
-        policy.max_total_time(Duration::from_secs(30)),
-    );
-    let longest = longest.as_secs();
+    let longest = policy.max_total_time(Duration::from_secs(30)).as_secs();
     format!("{made} attempts, pauses {pauses:?}: {end}; at most {longest} s")
+}
+
+/// `referee ping:late table:gone`: the calls to an agent with their results. Returns the state of the
+/// agent after each.
+fn called(row: &str) -> String {
+    let mut words = row.split(' ');
+    let kind = match words.next() {
+        Some("referee") => AgentKind::Referee,
+        _ => AgentKind::Player,
+    };
+    let policy = RetryPolicy {
+        max_retries: 3,
+        base_delay_sec: Seconds(Duration::from_secs(2)),
+        backoff_strategy: Backoff::Exponential,
+    };
+    let mut agent = Recipient::new(kind, policy, Duration::from_secs(60));
+    let client = Client::new(
+        "league_manager",
+        Arc::new(Log::new(Path::new("none"), "test")),
+    );
+    let table = offline_league_table();
+    let mut states = Vec::new();
+    for word in words {
+        let (call, result) = word.split_once(':').unwrap();
+        let call = match call {
+            "ping" => Delivery::Ping,
+            _ => Delivery::Notify {
+                notification: Notification::Table,
+                text: Arc::new(client.prepare_broadcast(&table, 1)),
+                progress: Progress::default(),
+            },
+        };
+        let result = self::result(result).map(|()| Value::Null);
+        agent.record_call(&call, &result, Duration::ZERO, Published::default());
+        states.push(format!("{:?}", agent.status.referee));
+    }
+    let problem = &agent.status.problem;
+    format!("{}; {problem}", states.join(", "))
+}
+
+fn offline_league_table() -> PlayerRequest {
+    league_with(rules(), "").standings_update().into()
 }
 
 /// `8,4,9,over`: the number of results, the number of rounds, the announcement; the league is over.
@@ -123,7 +172,7 @@ fn progress(text: &str) -> Progress {
 /// Returns all notifications that an agent with this progress is sent, one after the other.
 fn lacking(mut received: Progress, newest: Progress) -> String {
     let mut lines = String::new();
-    while let Some((notification, next)) = received.next(newest) {
+    while let Some((notification, next)) = received.next_notification(newest) {
         lines += &format!("{notification:?}\n");
         received = next;
     }
@@ -142,8 +191,8 @@ fn told(row: &str) -> String {
         other => panic!("{other}: no such notification"),
     };
     let error = result(words[1]).err();
-    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse().unwrap());
-    let is_received = notification.is_received(error.as_ref(), failed, attempts);
+    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse::<u32>().unwrap());
+    let is_received = notification.is_received(error.as_ref(), failed >= attempts);
     ["still lacking", "told"][usize::from(is_received)].into()
 }
 
@@ -161,6 +210,7 @@ fn rules_golden() {
                 lacking(newest.before_last_round(), newest)
             }
             ("told", row) => told(row),
+            ("called", row) => called(row),
             (_, row) => retried(row),
         }
     });

@@ -58,7 +58,7 @@ fn matches_are_assigned_by_capacity() {
         for round in 1..=league.rounds() {
             play_round(&mut league, round, |game| seeded(7, game));
             let load = |id: String| {
-                let round = league.round(round).iter();
+                let round = league.matches_of_round(round).iter();
                 round.filter(|game| game.referee() == Some(&id)).count() as u32
             };
             let loads: Vec<u32> = referees(&league).into_iter().map(load).collect();

@@ -5,7 +5,7 @@
 
 use super::files::FILES;
 use super::json_of;
-use league::games::{self, Scoring, derive_seed, even_odd, judge, parity, tic_tac_toe};
+use league::games::{self, Scoring, even_odd, judge, parity, tic_tac_toe};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Application, Rejection};
 use league::net::agent::Request;
@@ -13,7 +13,7 @@ use league::program::config::{Config, LeagueFile};
 use league::protocol::{
     AgentKind, AgentMeta, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
 };
-use league::values::Timestamp;
+use league::values::{Timestamp, derive_seed};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -79,6 +79,7 @@ pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
         max_concurrent_matches: is_referee.then_some(2),
         uses_match_tokens: Some(is_referee),
         registration_key: None,
+        must_be_known: None,
     }
 }
 
@@ -139,7 +140,7 @@ pub fn register(
     let mut request = request(&from.sender, from.token.as_deref());
     request.peer = from.peer;
     let members = league.members.keys().filter(|_| from.unanswered);
-    league.register(&Application {
+    league.decide_registration(&Application {
         kind: from.kind,
         meta,
         request: &request,
@@ -197,7 +198,7 @@ pub fn started(players: u32, capacities: &[u32]) -> League {
 
 /// Starts a league, with the seed 7.
 pub fn start(mut league: League) -> League {
-    let event = league.start(Some(7), league.pairings());
+    let event = league.start_event(Some(7), league.pairings());
     happen(&mut league, event);
     league
 }
@@ -319,7 +320,7 @@ pub fn league_with(rules: Config, script: &str) -> League {
         pairs.map(|(a, b)| [id(a), id(b)]).collect()
     });
     let mut league = lobby_with(rules, &names, &[10]);
-    let event = league.start(Some(7), rounds.collect());
+    let event = league.start_event(Some(7), rounds.collect());
     happen(&mut league, event);
     for round in 1..=league.rounds() {
         let event = assignment(&league, round, &referees(&league));

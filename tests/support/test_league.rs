@@ -432,6 +432,11 @@ impl TestProcess {
         self.wait_for_line(&self.stderr, text);
     }
 
+    /// Returns the text on standard output so far.
+    pub fn output_so_far(&self) -> String {
+        self.stdout.so_far()
+    }
+
     /// Returns the text on standard error so far.
     pub fn errors(&self) -> String {
         self.stderr.so_far()

@@ -376,3 +376,21 @@ fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
         assert_eq!(line.trim(), answer);
     }
 }
+
+#[test]
+fn player_that_is_removed_in_the_lobby_is_told() {
+    let (test, manager) = with_manager("serve");
+    let mut removed = vec![("P01", test.agent(&manager, "P01", ""))];
+    if has_python() {
+        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
+        let player = test.python(script, &manager.url(), "--player-id P02");
+        player.line("is P02");
+        removed.push(("P02", player));
+    }
+    for (id, mut player) in removed {
+        wait_until("it is registered", || !test.table().is_empty());
+        test.order(&format!("remove {id}"), &manager.url());
+        player.wait_for_error("Removed by the operator");
+        assert_eq!(player.wait().code(), Some(1), "{id}: {}", player.errors());
+    }
+}

@@ -76,6 +76,8 @@ pub struct Heading {
     pub scoring: Scoring,
     pub local: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
+    pub practice: Option<Practice>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub players_awaited: Option<u32>,
@@ -83,8 +85,16 @@ pub struct Heading {
     pub referees_awaited: Option<u32>,
 }
 
+/// The names of the user's own players in a practice. In a comparison they are the two players that are
+/// compared.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Practice {
+    pub own: Vec<String>,
+    pub is_comparison: bool,
+}
+
 /// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
-/// call failed. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player that the
+/// call failed, for other machines without anything that the agent has sent. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player that the
 /// operator has `removed` loses its matches. The endpoint is shown to this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
@@ -97,6 +107,8 @@ pub struct AgentView {
     pub reachable: Option<bool>,
     #[serde(default, deserialize_with = "nullable")]
     pub trouble: Option<String>,
+    #[serde(skip)]
+    pub public_trouble: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -171,6 +183,7 @@ impl LeagueView {
         if !for_this_machine {
             for agent in &mut copy.agents {
                 agent.endpoint = None;
+                agent.trouble = agent.public_trouble.take();
             }
         }
 
