@@ -285,13 +285,16 @@ fn refusals_are_logged_with_code_and_field() {
     let guess = format!("tok-p01-{}", "0".repeat(32));
     let mut guessing = with_field(&query, "auth_token", json!(guess));
     guessing["sender"] = json!("player:P01");
+    guessing["conversation_id"] = json!(guess);
     let refused = send(&url, &guessing);
     assert_eq!(refused["context"]["provided_token"], guess);
     let logged = last("message_sent");
-    assert_eq!(
-        logged["message"]["context"]["provided_token"],
-        "tok-p01-***"
-    );
+    let context = &logged["message"]["context"];
+    assert_eq!(context["provided_token"], "tok-p01-***");
+    assert_eq!(logged["conversation_id"], "tok-p01-***");
+    assert_eq!(logged["level"], "WARNING");
+    let (_, fraction) = text_of(&logged["timestamp"]).split_once('.').unwrap();
+    assert_eq!(fraction.len(), 4, "{logged}");
     call(&url, "join_league", json!({}));
     manager.line("127.0.0.1 asked for join_league, which does not exist; players register with");
 

@@ -310,12 +310,15 @@ const IN_THE_LOBBY: &str = r#"
     200 OK | <h1>It works!</h1> | answered with a page of text that is not JSON; try make check"#;
 
 #[test]
-fn status_in_the_lobby_names_agents_that_do_not_answer() {
+fn agents_in_the_lobby_are_called_again_and_status_names_their_faults() {
     let (test, manager) = with_manager("serve --players 9");
     let url = manager.url();
     let _peers: Vec<FakeAgent> = rows(IN_THE_LOBBY)
         .map(|[status, body, _]| {
-            let peer = FakeAgent::new(move |_| fake::status(status, body));
+            let peer = FakeAgent::counting(move |n, _| match n {
+                0 => FakeReply::Close, // as if the agent did not listen yet
+                _ => fake::status(status, body),
+            });
             register_player(&url, "new", &peer.url);
             peer
         })

@@ -323,6 +323,10 @@ fn tool_call_needs_only_what_its_caller_knows() {
     let started = call_tool("start_league", json!({}));
     assert_eq!(started["message_type"], "LEAGUE_STATUS", "{started}");
     assert_eq!(started["conversation_id"], "conv-supplied-start_league");
+    let mut request = application("Seven", "http://localhost:1/mcp");
+    request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
+    let joined = send(&url, &request);
+    assert_eq!(joined["status"], "ACCEPTED", "{joined}");
     let token = test.data("agents/P01.json")["token"].clone();
     let query = json!({"auth_token": token, "query_type": "GET_PLAYER_STATS"});
     let stats = call_tool("league_query", query);

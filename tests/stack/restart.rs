@@ -352,14 +352,6 @@ fn start_and_status_describe_the_league() {
 }
 
 #[test]
-fn agent_registered_before_it_listens_is_called_again() {
-    let (_test, manager) = with_manager("--players 2");
-    let late = FakeAgent::new(|_| FakeReply::Close);
-    register_player(&manager.url(), "P01", &late.url);
-    wait_until("P01 is called again", || late.request_count() >= 2);
-}
-
-#[test]
 fn files_with_secrets_are_readable_by_their_owner_only() {
     let test = TestLeague::new("");
     let mut league = test.manager("local --players 2 --referees 1 --stay");
