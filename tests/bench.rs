@@ -1,4 +1,4 @@
-//! How fast leagues are and what they cost: `make bench`. Release build, real processes. Figures
+//! The speed of leagues, their CPU time and their memory: `make bench`. Release build, real processes. Figures
 //! depend on the machine; the ratios at the end do not.
 
 mod support;
@@ -9,10 +9,10 @@ use std::collections::BTreeMap;
 use std::{fs, path::Path, thread, time::Duration};
 use support::{TestLeague, text_of};
 
-/// Players, referees, and how many look at the page meanwhile.
+/// Numbers of players, of referees, and of pages that are open meanwhile.
 const SIZES: [(usize, usize, usize); 5] =
     [(4, 2, 0), (20, 2, 0), (50, 4, 0), (100, 8, 0), (100, 8, 10)];
-/// How often an open page asks what is new.
+/// Interval between the requests of an open page.
 const LOOK: Duration = Duration::from_secs(1);
 /// Clock ticks of /proc in a second.
 const TICKS: f64 = 100.0;
@@ -60,7 +60,7 @@ fn open_page(manager: String) {
     });
 }
 
-/// One league: what it took.
+/// Plays a league. Returns its figures.
 fn league((players, referees, pages): (usize, usize, usize)) -> [(&'static str, f64); 9] {
     let test = TestLeague::new("");
     let arguments = format!("local --fresh --players {players} --referees {referees} --stay");
