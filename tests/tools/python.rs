@@ -10,7 +10,7 @@ use std::{fs, thread};
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
 const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
 
-/// Returns a world, if there is a python3.
+/// Returns a test league, if Python is installed.
 fn test() -> Option<TestLeague> {
     has_python().then(|| TestLeague::new(""))
 }
