@@ -1,5 +1,5 @@
 //! Running a class: what the operator may do to a league, with `kill -9` of the manager between
-//! each order. What each order does and says is the story `tests/scripts/control`.
+//! each order. The results and answers of single orders are scripts: `tests/scripts/control`.
 
 use super::support::*;
 use std::net::{TcpListener, TcpStream};
@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Instant;
 
-/// Which match a request is about, if it asks for a choice.
+/// Returns the match of a request that asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
     let asked = &request["params"];
     is_parity_call(asked).then(|| text_of(&asked["match_id"]))
@@ -22,7 +22,7 @@ fn orders_survive_a_kill_of_the_manager() {
     let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
-    // P01 thinks about each round until its gate is open.
+    // P01 chooses in a round once the gate of the round is open.
     let peers = ["P01", "P02", "P03", "P04", "P05"].map(|id| {
         let doors = gates.clone();
         let peer = FakeAgent::new(move |request| {
@@ -75,7 +75,7 @@ fn orders_survive_a_kill_of_the_manager() {
     order(&mut manager, "restore P04", "plays again");
     gates[1].open();
     assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
-    // What is in play is lost too, at once, whatever its referee reports later.
+    // A match in play is lost at once too, and a later report of its referee changes nothing.
     asked("R3M2");
     order(&mut manager, "remove P01", "plays no more");
     assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
@@ -117,7 +117,7 @@ fn restored_player_is_replaced_only_while_it_does_not_answer() {
     until_within(20, "it is replaced", || is_replaced().then_some(()));
 }
 
-/// Who plays.
+/// Returns the ids of the players in the table.
 fn ids(test: &TestLeague) -> Vec<String> {
     let table = test.table();
     let ids = table.iter().map(|row| text_of(&row["player_id"]));
@@ -126,7 +126,7 @@ fn ids(test: &TestLeague) -> Vec<String> {
     ids
 }
 
-/// How many leagues there are, set aside or not, and the last line of the one that is not.
+/// Returns the number of leagues, with those that are set aside, and the last event of the newest.
 fn leagues(test: &TestLeague) -> (usize, String) {
     let folders = std::fs::read_dir(test.folder.join("data/leagues")).unwrap();
     let folders = folders.flatten().filter(|entry| entry.path().is_dir());
@@ -206,7 +206,10 @@ fn late_player_waits_for_the_next_league() {
     assert_eq!(ids(&test), ["P02", "P03"]);
     manager.kill();
     let turned_away = manager.output().matches("rejected ").count();
-    assert_eq!(turned_away, 1, "nobody hears of those who wait");
+    assert_eq!(
+        turned_away, 1,
+        "the manager prints nothing about players that wait"
+    );
 }
 
 #[test]
@@ -216,13 +219,14 @@ fn killed_manager_opens_the_ordered_lobby() {
     let mut manager = test.manager(run);
     let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01");
-    // Whoever says nothing to the end is waited for, so the old league is not closed by itself.
+    // The manager waits for an agent that does not answer LEAGUE_COMPLETED, so it does not close the
+    // old league by itself.
     let mute = FakeAgent::new(|request| match request["params"]["message_type"].as_str() {
         Some("LEAGUE_COMPLETED") => FakeReply::Silence,
         _ => FakeReply::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF02", &mute.url, 1);
-    // A class sits at as many addresses.
+    // Each player has an address of its own, as in a class.
     let players = ["P01", "P02"].map(|id| {
         let host = format!("127.0.0.{}", &id[2..]);
         let free = TcpListener::bind((&*host, 0))
@@ -292,7 +296,7 @@ fn start_class(test: &TestLeague) -> TestProcess {
         drop(free);
         let arguments = format!("class --port {port} --host 127.0.0.1 --referees 1");
         let class = TestProcess::new(&mut test.command("league", &arguments));
-        wait_until("it says something", || {
+        wait_until("the class prints a line or listens", || {
             !class.errors().is_empty() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         (!class.errors().contains(" is in use")).then_some(class)
@@ -347,7 +351,7 @@ fn players_of_a_class_rehearse_before_the_start() {
     class.write(b"status\n");
     class.line("P01 Agent Alpha: plays");
 
-    // Nothing of it is in a history, and nothing is sent after the start.
+    // No rehearsal is in a history, and none ends with GAME_OVER.
     assert!(player.received("GAME_OVER").is_empty());
     let state = call_tool(&own.url(), "get_player_state", json!({}));
     assert_eq!(state["structuredContent"]["matches"], json!([]));

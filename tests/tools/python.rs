@@ -14,7 +14,7 @@ const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
 /// An announced match, and its invitation.
 const INVITED: &str = "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins";
 
-/// Returns a world, if there is a python3.
+/// Returns a test league, if Python is installed.
 fn test() -> Option<TestLeague> {
     has_python().then(|| TestLeague::new(""))
 }
