@@ -65,12 +65,12 @@ pub trait ManagerHooks: Send + Sync {
         Ok(())
     }
 
-    /// A round is about to begin: the results of the rounds before it are stored, and its matches are
-    /// not assigned yet. They are when this returns.
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches
+    /// are not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
 
-    /// Returns true if a program on this machine may do what the operator may. It may not where it can
-    /// be one of the players.
+    /// Returns true if a program on this machine may do what the operator may. It may not where it
+    /// can be one of the players.
     fn trusts_this_machine(&self) -> bool {
         true
     }
@@ -354,6 +354,7 @@ fn operator_token(program: &Program) -> io::Result<String> {
         if saved.len() == operator_token.len() && check_identifier(saved).is_ok() {
             return Ok(saved.into());
         }
+
         let problem = "had no whole token, and gets a new one";
         print_error(&format!("{} {problem}", file.display()));
     }

@@ -200,7 +200,7 @@ impl Participant for Player {
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
         let mut history = lock(&self.history);
-        if is_new || !history.is_open() {
+        if is_new || history.matches().is_empty() {
             *history = History::open(&folder, id, league_id, is_new)?;
         }
         Ok(())
@@ -464,12 +464,13 @@ impl Player {
         }
     }
 
-    /// Prints a problem, with our id: several players may share a terminal. Others cause such problems,
-    /// so the lines are limited.
+    /// Prints a problem, with our id: several players may share a terminal. Others cause such
+    /// problems, so the lines are limited.
     fn warn(&self, text: &str) {
         if !self.session.program.may_print(text) {
             return;
         }
+
         let credentials = self.session.credentials();
         let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
         print_error(&format!("{name}: {text}"));

@@ -159,14 +159,13 @@ impl Program {
         Ok(server)
     }
 
-    /// Returns the URL under which others reach this program now. The address of this machine may
-    /// have changed since `last`; a machine without an address keeps that.
-    pub fn current_endpoint(&self, last: &str) -> String {
-        match Endpoint::parse(self.config.manager()) {
-            Ok(manager) if !manager.is_loopback() && !self.args.has("--contact-endpoint") => {
-                let host = own_address_towards(&manager.host, manager.port);
-                host.map_or(last.into(), |host| url(&host, self.port))
-            }
+    /// Returns the URL under which others reach this program now: the address of this machine may
+    /// have changed.
+    pub fn current_endpoint(&self) -> String {
+        let manager = Endpoint::parse(self.config.manager()).ok();
+        let remote = manager.filter(|manager| !manager.is_loopback());
+        match public_host(&self.args, &self.config, remote.as_ref()) {
+            Ok(host) if !self.args.has("--contact-endpoint") => url(&host, self.port),
             _ => self.endpoint.clone(),
         }
     }
@@ -320,8 +319,8 @@ fn listed_port(entry: &AgentEntry) -> Option<u16> {
     Some(Endpoint::parse(&entry.endpoint).ok()?.port)
 }
 
-/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and the
-/// address of its page, with what stands behind `#` or `?`, is the same manager.
+/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and
+/// the address of its page, with what stands behind `#` or `?`, is the same manager.
 fn manager_url(text: &str) -> String {
     let text = text.split(['#', '?']).next().unwrap_or_default();
     let url = match text.contains("://") {

@@ -57,7 +57,8 @@ class League:
 
     def start(self, name):
         program, *arguments = self.commands[name]
-        command = [PROJECT / "target" / "debug" / program, *arguments]
+        own = PROJECT / "target" / "debug" / program
+        command = [own if own.exists() else program, *arguments]
         with open(self.folder / f"{name}.txt", "a") as output:
             self.running[name] = subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT

@@ -27,23 +27,22 @@ impl Manager {
         order: &LeagueControl,
     ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
-        let removed = self.store.commit(|league| {
+        let leaving = self.store.read(|league| {
+            let player = league.player(order.player_id.as_deref()?);
+            player.filter(|_| !league.started).cloned()
+        });
+        self.store.commit(|league| {
             let event = league.decide_order(order, Timestamp::now())?;
-            let removed = match &event {
-                Some(Event::Removed { player_id }) if !league.started => league.player(player_id),
-                _ => None,
-            };
-            let removed = removed.cloned();
-            Ok::<_, HandlerError>((event, removed))
+            Ok::<_, HandlerError>((event, ()))
         })?;
-        if let Some(member) = removed {
-            self.notifier.tell_removed(&member);
-        }
 
         match (order.action, &order.player_id) {
             // Find out whether the player answers: if it does not, it may register without its
             // token.
             (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
+            (ControlAction::Remove, _) => {
+                leaving.inspect(|member| self.notifier.tell_removed(member));
+            }
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {
                 self.finish()?;

@@ -7,7 +7,7 @@ use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
 use crate::program::attempts::Attempts;
-use crate::program::config::RetryPolicy;
+use crate::program::config::SystemFile;
 use crate::protocol::{AgentKind, LeagueError};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
@@ -72,13 +72,14 @@ pub enum Delivery {
 
 impl Recipient {
     /// Returns an agent that has been told nothing yet.
-    pub fn new(kind: AgentKind, policy: RetryPolicy, ping_interval: Duration) -> Recipient {
+    pub fn new(kind: AgentKind, system: &SystemFile) -> Recipient {
+        let policy = system.retry_policy;
         Recipient {
             kind,
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            ping_interval,
+            ping_interval: system.timeouts.ping_interval_sec.0,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
@@ -164,7 +165,7 @@ impl Recipient {
         published: Published,
     ) -> bool {
         let error = result.as_ref().err();
-        self.is_refused = matches!(error, Some(CallError::Unreachable(_)));
+        self.is_refused = error.is_some_and(CallError::is_refused);
         self.attempts.failed = match error {
             Some(error) if error.is_retryable() => self.attempts.failed + 1,
             _ => 0,
@@ -238,7 +239,8 @@ pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached, or has answered no ping. It is available again when it answers.
+    /// The referee could not be reached, or has answered no ping. It is available again when it
+    /// answers.
     Lost,
     /// The referee answered an assignment with an error. It is available again when it registers or
     /// reports a result.

@@ -10,6 +10,7 @@ use crate::json::deserialize;
 use crate::protocol::{ErrorCode, GameError, LeagueError, MessageSpec, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, format_seconds, redact_and_truncate, truncate};
 use serde_json::Value;
+use std::io::ErrorKind::ConnectionRefused;
 use std::time::Duration;
 
 /// The reason why a call has no good answer.
@@ -98,6 +99,11 @@ impl CallError {
     pub fn is_unreachable(&self) -> bool {
         use CallError::{HungUp, Truncated, Unreachable};
         matches!(self, Unreachable(_) | HungUp(_) | Truncated(_))
+    }
+
+    /// Returns true if the peer's machine answers, and no program listens there.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, CallError::Unreachable(reason) if *reason == ConnectionRefused.to_string())
     }
 
     /// Returns true if our own machine failed.

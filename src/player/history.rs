@@ -67,11 +67,6 @@ impl History {
         })
     }
 
-    /// Returns true if it belongs to a registration.
-    pub fn is_open(&self) -> bool {
-        !self.file.player_id.is_empty()
-    }
-
     /// Returns all matches. The list does not change while a `choose` uses it.
     pub fn matches(&self) -> Arc<Vec<PastMatch>> {
         Arc::clone(&self.file.matches)

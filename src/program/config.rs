@@ -295,21 +295,6 @@ impl Config {
         self.system.timeouts.game_over_timeout_sec.0
     }
 
-    /// Returns the interval at which the manager pings an agent that answers.
-    pub fn ping_interval(&self) -> Duration {
-        self.system.timeouts.ping_interval_sec.0
-    }
-
-    /// Returns the time without a word of the manager after which an agent registers again.
-    pub fn max_silence(&self) -> Duration {
-        self.ping_interval() * 2
-    }
-
-    /// Returns the time without a word of the manager after which an agent ends.
-    pub fn max_absence(&self) -> Duration {
-        self.ping_interval() * 30
-    }
-
     /// Returns the longest time that a match of so many turns can take, with its report.
     pub fn match_limit(&self, turns: u32) -> Duration {
         let retry = &self.system.retry_policy;

@@ -113,6 +113,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
             io::Error::other("this is not a plain file"),
         ));
     }
+
     let text = wait_for_descriptor(|| fs::read_to_string(path));
     let text = text.map_err(|error| with_path(path, error))?;
     Ok(text.trim_start_matches(BYTE_ORDER_MARK).into())

@@ -264,7 +264,11 @@ fn fractions_of_seconds_and_defaults_are_read() {
         move_timeout.move_timeout_sec.0,
         quarter("timeouts.game_over_timeout_sec").game_over_limit(),
         quarter("timeouts.generic_response_timeout_sec").generic_limit(),
-        quarter("timeouts.ping_interval_sec").ping_interval(),
+        quarter("timeouts.ping_interval_sec")
+            .system
+            .timeouts
+            .ping_interval_sec
+            .0,
         retry.base_delay_sec.0,
         quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
@@ -274,9 +278,8 @@ fn fractions_of_seconds_and_defaults_are_read() {
     assert_eq!(without("limits").max_message_bytes(), 10_240);
     let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
     assert_eq!(game_over, Duration::from_secs(5));
-    let shipped = without("timeouts.ping_interval_sec");
-    let minutes = [shipped.max_silence(), shipped.max_absence()].map(|time| time.as_secs() / 60);
-    assert_eq!(minutes, [2, 30]);
+    let shipped = without("timeouts.ping_interval_sec").system.timeouts;
+    assert_eq!(shipped.ping_interval_sec.0, Duration::from_secs(60));
     // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to
     // report, and the delays.
     let slow = read("retry_policy.base_delay_sec", json!(2));

@@ -470,7 +470,9 @@ fn result_in_hand_at_the_end_is_saved() {
     converse(&url, "manager announces R1M1: ok\ntrue invites R1M1: joins");
 
     // One half of GAME_OVER comes before the end of the league, the other half after it.
-    let params = message_of_line("true ends R1M1 P01");
+    // (The library itself waits for the whole of a body of up to 1,024 bytes.)
+    let mut params = message_of_line("true ends R1M1 P01");
+    params["game_result"]["reason"] = json!("so it went ".repeat(100));
     let body =
         json!({"jsonrpc": "2.0", "method": "notify_match_result", "params": params, "id": 1});
     let body = body.to_string();
@@ -481,6 +483,9 @@ fn result_in_hand_at_the_end_is_saved() {
     let mut stream = TcpStream::connect(("127.0.0.1", player.port().parse().unwrap())).unwrap();
     let (first, second) = body.split_at(20);
     stream.write_all((head + first).as_bytes()).unwrap();
+    for _ in 0..50 {
+        converse(&url, "manager tells: ok"); // meanwhile a worker takes the first half
+    }
     converse(&url, "manager ends: ok");
     stream.write_all(second.as_bytes()).unwrap();
     player.wait_for_success();

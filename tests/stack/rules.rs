@@ -9,7 +9,7 @@ use league::net::call_error::CallError;
 use league::net::client::Client;
 use league::net::log::Log;
 use league::program::attempts::Attempts;
-use league::program::config::{Backoff, RetryPolicy, Seconds};
+use league::program::config::{RetryPolicy, Seconds};
 use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
 use serde_json::Value;
 
@@ -93,6 +93,7 @@ fn failure(word: &str) -> CallError {
     match word {
         "late" => CallError::Timeout(Duration::from_secs(30)),
         "gone" => CallError::Unreachable("refused".into()),
+        "closed" => CallError::Unreachable("connection refused".into()),
         _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
     }
 }
@@ -129,12 +130,7 @@ fn called(row: &str) -> String {
         Some("referee") => AgentKind::Referee,
         _ => AgentKind::Player,
     };
-    let policy = RetryPolicy {
-        max_retries: 3,
-        base_delay_sec: Seconds(Duration::from_secs(2)),
-        backoff_strategy: Backoff::Exponential,
-    };
-    let mut agent = Recipient::new(kind, policy, Duration::from_secs(60));
+    let mut agent = Recipient::new(kind, &rules().system);
     let client = Client::new(
         "league_manager",
         Arc::new(Log::new(Path::new("none"), "test")),
@@ -159,7 +155,8 @@ fn called(row: &str) -> String {
         states.push(format!("{:?}", agent.status.referee));
     }
     let problem = &agent.status.problem;
-    format!("{}; {problem}", states.join(", "))
+    let gone = ["", "; no program is there"][usize::from(agent.is_gone())];
+    format!("{}; {problem}{gone}", states.join(", "))
 }
 
 fn offline_league_table() -> PlayerRequest {

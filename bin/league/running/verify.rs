@@ -1,9 +1,9 @@
 //! `league verify`: checks that the files of a league agree.
 //!
 //! The journal has the results that count. Each must be one that its referee has written into its
-//! outbox, and the result that both players remember in their histories. No log and no screen may show
-//! a token or a key. Files that lie elsewhere, with an agent of another machine, are not missed: the
-//! summary says how many were seen.
+//! outbox, and the result that both players remember in their histories. No log and no screen may
+//! show a token or a key. Files that lie elsewhere, with an agent of another machine, are not
+//! missed: the summary says how many were seen.
 
 use crate::files::{read_journal, read_lines};
 use league::games::match_result;
@@ -31,8 +31,8 @@ pub const USAGE: Usage = Usage {
 /// Maximum number of differences that are printed.
 const MAX_PRINTED: usize = 20;
 
-/// Checks the league that the command line names, and prints what was found. `screens` are files with
-/// what its programs have printed.
+/// Checks the league that the command line names, and prints what was found. `screens` are files
+/// with what its programs have printed.
 pub fn run(args: &Args, screens: &[String]) -> Result<(), Exit> {
     let mut checked = Checked::new(program::load_config(args)?, args)?;
     for screen in screens {
@@ -308,8 +308,8 @@ impl Checked {
     }
 }
 
-/// Returns false if the folder has the credentials of another agent with that id: its files are those
-/// of another league.
+/// Returns false if the folder has the credentials of another agent with that id: its files are
+/// those of another league.
 fn is_here(data: &Path, member: &Member) -> bool {
     match Credentials::load(data, &member.id) {
         Ok(Some(saved)) => Some(saved.registration_key) == member.meta.registration_key,
