@@ -52,6 +52,9 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
     let interrupt = || {
         fs::write(&journal, &whole[..second]).unwrap();
         fs::write(&outbox, &written[..third]).unwrap();
+        for id in ["P01", "P02", "P03"] {
+            let _ = fs::remove_file(data.join(format!("players/{id}/history.json")));
+        }
     };
 
     let credentials = data.join("agents/P02.json");
@@ -68,10 +71,10 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
             "is not the player's history",
         ),
     ];
-    interrupt();
     let texts = files
         .each_ref()
         .map(|(path, _)| fs::read_to_string(path).unwrap());
+    interrupt();
     for (harm, change) in HARMS {
         interrupt();
         for ((path, _), text) in files.iter().zip(&texts) {
