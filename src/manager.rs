@@ -230,6 +230,9 @@ impl Manager {
             print_error(&warning);
         }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
+        if is_closed {
+            self.stored.call_once(|| {}); // before the restart of this process
+        }
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
         } else if !is_closed {
@@ -282,10 +285,6 @@ impl Manager {
     /// Closes the league after its last match. A closed league is not resumed, so all files are
     /// written first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
-        if self.store.read(|league| league.closed) {
-            return Ok(()); // before the restart of this process
-        }
-
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();

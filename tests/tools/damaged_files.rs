@@ -4,9 +4,9 @@
 use super::support::*;
 use crate::files::finished_leagues;
 use crate::practice::{delete_last_practice, replace_last_practice, restore_last_practice};
-use league::program::args::{Args, COMMON, Usage};
-use std::fs;
+use league::program::args::{COMMON, Usage};
 use std::path::Path;
+use std::{fs, io};
 
 /// A way in which a file comes to harm: its name, and what is left of a text.
 type Harm = (&'static str, fn(&str) -> Option<String>);
@@ -52,6 +52,9 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
     let interrupt = || {
         fs::write(&journal, &whole[..second]).unwrap();
         fs::write(&outbox, &written[..third]).unwrap();
+        for id in ["P01", "P02", "P03"] {
+            let _ = fs::remove_file(data.join(format!("players/{id}/history.json")));
+        }
     };
 
     let credentials = data.join("agents/P02.json");
@@ -68,10 +71,10 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
             "is not the player's history",
         ),
     ];
-    interrupt();
     let texts = files
         .each_ref()
         .map(|(path, _)| fs::read_to_string(path).unwrap());
+    interrupt();
     for (harm, change) in HARMS {
         interrupt();
         for ((path, _), text) in files.iter().zip(&texts) {
@@ -183,26 +186,25 @@ fn last_practice_is_kept_until_the_next_one_begins() {
         }
     };
     let texts = || [0, 1].map(|n| fs::read_to_string(practice(n)).unwrap_or_default());
-    let start = |args: &mut Args| {
-        drop(
-            open_again(|| {
-                replace_last_practice(args).map_err(|exit| std::io::Error::other(exit.message))
-            })
-            .unwrap(),
-        )
+    let start = || {
+        let started = open_again(|| {
+            let mut args = args();
+            let lock = replace_last_practice(&mut args);
+            let lock = lock.map_err(|exit| io::Error::new(io::ErrorKind::WouldBlock, exit.message));
+            lock.map(|_| args)
+        });
+        started.unwrap()
     };
 
-    start(&mut args());
+    start();
     lay("first");
     // Each of them is killed before it has begun; the one after that finds the first one.
     for _ in 0..3 {
-        let mut args = args();
-        start(&mut args);
+        start();
         assert_eq!(texts(), ["", ""]);
         lay("not begun");
     }
-    let mut failed = args();
-    start(&mut failed);
+    let failed = start();
     restore_last_practice(&failed).unwrap();
     assert_eq!(texts(), ["first", "first"]);
 
@@ -212,14 +214,13 @@ fn last_practice_is_kept_until_the_next_one_begins() {
         folders[0].join("practice.last"),
     )
     .unwrap();
-    let mut next = args();
-    start(&mut next);
+    let next = start();
     lay("second");
     fs::remove_dir_all(folders[0].join("practice.last")).unwrap();
-    start(&mut args());
+    start();
     restore_last_practice(&next).unwrap();
     assert_eq!(texts(), ["second", "second"]);
-    start(&mut args());
+    start();
     delete_last_practice(&next).unwrap();
     restore_last_practice(&next).unwrap();
     assert_eq!(texts(), ["", ""]);
