@@ -353,22 +353,3 @@ fn run_command(command: &str) -> String {
 fn match_golden() {
     golden::run_scripts("match", || run_command);
 }
-
-#[test]
-fn restarted_player_is_invited_again() {
-    let unknown = r#"says {"message_type":"GAME_ERROR","match_id":"R1M1","error_code":"E015","affected_player":"P02","error_description":"MATCH_ID_MISMATCH","action_required":"CHOOSE_PARITY_CALL","context":{"field":"match_id","problem":"got \"R1M1\""}}"#;
-    let once = run_command(&format!("well, {unknown}"));
-    let expected = "t=0s GAME_INVITATION, 5 s
-t=0s CHOOSE_PARITY_CALL, 30 s, deadline t=30s
-t=1s GAME_INVITATION, 29 s
-t=1s CHOOSE_PARITY_CALL, 29 s, deadline t=30s
-t=1s GAME_OVER
-WIN, winner P02";
-    assert!(once.starts_with(expected), "{once}");
-    let always = run_command(&format!(
-        "well, {unknown}, well, {unknown}, {unknown}, well, {unknown}, {unknown}, well, {unknown}"
-    ));
-    let invited = always.matches("GAME_INVITATION").count();
-    assert_eq!(invited, 4, "once in each attempt: {always}");
-    assert!(always.contains("TECHNICAL_LOSS, winner P01"), "{always}");
-}
