@@ -397,7 +397,7 @@ class Player:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
         elif message_type == "GAME_INVITATION":
-            # Where the manager proves itself, nobody else can ask for choices: we play only what
+            # Where the manager proves itself, no other program can ask for choices: we play only what
             # it has announced, and its rehearsal, whose invitation has our own token.
             is_own = hmac.compare_digest(ascii(token), ascii(own))
             is_demanded = self.credentials["proves_itself"] and not is_own

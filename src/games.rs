@@ -149,7 +149,8 @@ impl Game {
         Some(random.u32(range))
     }
 
-    /// Returns the result of a game that is over.
+    /// Returns the result of a game that is over. It begins with the choices or moves of both
+    /// players (`result_without_winner`), and adds who has won.
     pub fn judge(&self, players: &[String; 2], moves: &[Move], number: Option<u32>) -> GameResult {
         let win = (self.winner)(players, moves, number.unwrap_or_default());
         let status = match win.seat {

@@ -65,12 +65,12 @@ pub trait ManagerHooks: Send + Sync {
         Ok(())
     }
 
-    /// A round is about to begin: the results of the rounds before it are stored, and its matches are
-    /// not assigned yet. They are when this returns.
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches
+    /// are not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
 
-    /// Returns true if a program on this machine may do what the operator may. It may not where it can
-    /// be one of the players.
+    /// Returns true if a program on this machine may do what the operator may. It may not where it
+    /// can be one of the players.
     fn trusts_this_machine(&self) -> bool {
         true
     }
@@ -170,9 +170,6 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
-        if let Some(warning) = store.warning() {
-            print_error(&warning);
-        }
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -229,6 +226,9 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
+        if let Some(warning) = self.store.warning() {
+            print_error(&warning);
+        }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
@@ -285,6 +285,7 @@ impl Manager {
         if self.store.read(|league| league.closed) {
             return Ok(()); // before the restart of this process
         }
+
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();
@@ -354,6 +355,7 @@ fn operator_token(program: &Program) -> io::Result<String> {
         if saved.len() == operator_token.len() && check_identifier(saved).is_ok() {
             return Ok(saved.into());
         }
+
         let problem = "had no whole token, and gets a new one";
         print_error(&format!("{} {problem}", file.display()));
     }

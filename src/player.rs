@@ -464,12 +464,13 @@ impl Player {
         }
     }
 
-    /// Prints a problem, with our id: several players may share a terminal. Others cause such problems,
-    /// so the lines are limited.
+    /// Prints a problem, with our id: several players may share a terminal. Others cause such
+    /// problems, so the lines are limited.
     fn warn(&self, text: &str) {
         if !self.session.program.may_print(text) {
             return;
         }
+
         let credentials = self.session.credentials();
         let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
         print_error(&format!("{name}: {text}"));

@@ -319,8 +319,8 @@ fn listed_port(entry: &AgentEntry) -> Option<u16> {
     Some(Endpoint::parse(&entry.endpoint).ok()?.port)
 }
 
-/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and the
-/// address of its page, with what stands behind `#` or `?`, is the same manager.
+/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and
+/// the address of its page, with what stands behind `#` or `?`, is the same manager.
 fn manager_url(text: &str) -> String {
     let text = text.split(['#', '?']).next().unwrap_or_default();
     let url = match text.contains("://") {

@@ -93,8 +93,8 @@ fn proc_value(path: &str, word: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Restarts the process with the same command, on the same port. It goes on with what is on its disk,
-/// unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
+/// Restarts the process with the same command, on the same port. It goes on with what is on its
+/// disk, unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
 pub fn restart_process(port: u16, is_fresh: bool) -> io::Error {
     let mut arguments: Vec<OsString> = env::args_os().collect();
     arguments.retain(|argument| argument != "--fresh");

@@ -140,7 +140,8 @@ pub fn format_seconds(time: Duration) -> String {
 }
 
 /// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two
-/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the values.
+/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the
+/// values.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<String, T>")]
 pub struct ByPlayer<T>(Arc<[(String, T)]>);

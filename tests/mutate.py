@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Thirty-odd ways to spoil a finished league: `league verify` is red for what is a fault, and green for what is none.
+"""Forty ways to spoil a finished league: `league verify` is red for what is a fault, and green for what is none.
 
     cargo build && python3 tests/mutate.py              with target/debug/league
     LEAGUE=target/release/league python3 tests/mutate.py
@@ -108,7 +108,7 @@ def elsewhere(spoilt):
 WAYS = {
     "nothing": (lambda spoilt: None, None),
     # The journal.
-    "a result is lost, its referee has it": (lose_result, "R1M1 has no result"),
+    "a result is lost, its referee has it": (lose_result, "has decided R1M1, which has no result"),
     "a result is lost everywhere": (lose_result_everywhere, "R1M1 has no result"),
     "a result is lost, its players have it": (
         lambda spoilt: spoilt.without("Recorded", "match_id", "R1M1"), "remembers R1M1 otherwise"),
@@ -145,7 +145,7 @@ WAYS = {
     "a damaged outbox": (lambda spoilt: spoilt.append(spoilt.referee(), "{\n"), "outbox.jsonl"),
     "a match of no league in an outbox": (
         lambda spoilt: spoilt.change(spoilt.referee(), lambda lines: [*lines, {**lines[0], "report": {
-            **lines[0]["report"], "match_id": "R9M9"}}]), "has decided R9M9, but the journal lacks it"),
+            **lines[0]["report"], "match_id": "R9M9"}}]), "has decided R9M9, which has no result"),
     "outboxes of each other": (
         lambda spoilt: swap(spoilt, [f"data/referees/REF0{n}/outbox.jsonl" for n in (1, 2)]), "is not in the outbox"),
     "a second result in an outbox": (

@@ -1,6 +1,6 @@
-//! The agents that a manager starts as processes of its own: referees and players of a local league,
-//! or the referees of a class. They end when their standard input closes, so none is left behind,
-//! however the manager ends.
+//! The agents that a manager starts as processes of its own: referees and players of a local
+//! league, or the referees of a class. They end when their standard input closes, so none is left
+//! behind, however the manager ends.
 
 pub mod by_hand;
 pub mod entrants;
@@ -29,7 +29,7 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a condition that no other thread signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Maximum time that the league waits for players that begin anew.
+/// Maximum time that the league waits for players that begin again.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The options of a league that its agents get too.
@@ -41,8 +41,8 @@ pub const PLAYERS_SEED: &str = "--players-seed";
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
-/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
-/// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
+/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for
+/// what other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
 pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     while !condition() {
@@ -91,9 +91,9 @@ impl Agent {
 }
 
 impl Children {
-    /// Starts the referees and those players that run on this machine. `stored` is the league that is
-    /// resumed: its agents get the ports that they had, since an agent on the port of another could
-    /// not be told from it.
+    /// Starts the referees and those players that run on this machine. `stored` is the league that
+    /// is resumed: its agents get the ports that they had, since an agent on the port of another
+    /// could not be told from it.
     pub fn start(
         program: &Program,
         entrants: &[Entrant],
@@ -131,8 +131,9 @@ impl Children {
 
     /// Returns true if as many agents have registered since this program started as there are
     /// children, and none of the children is still missing from a league that is resumed. (A player
-    /// that asks for no id may get another one than its child has here.) The error names a child that
-    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    /// that asks for no id may get another one than its child has here.) The error names a child
+    /// that has failed, or has ended before it registered; one that is killed later is lost like
+    /// any agent.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for Agent { id, process, .. } in &mut self.0 {
             let end = process.try_wait().ok().flatten();
@@ -211,8 +212,8 @@ fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
     storage::archive(&folder.join("history.json"))
 }
 
-/// Prints what a player writes, with the player's name before each line. A problem that comes again in
-/// another match is printed once, and counted.
+/// Prints what a player writes, with the player's name before each line. A problem that comes again
+/// in another match is printed once, and counted.
 fn relay(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
@@ -262,9 +263,10 @@ fn is_here(manager: &Manager, id: &str) -> bool {
     manager.notifier.status(id).registrations > 0
 }
 
-/// Writes the credentials of an agent of the stored league as the journal has them, with the address
-/// of this manager, which may be another one now. So it does not matter what has happened to the file,
-/// unless it belongs to an agent of an unfinished league elsewhere. Returns the port that the agent had.
+/// Writes the credentials of an agent of the stored league as the journal has them, with the
+/// address of this manager, which may be another one now. So it does not matter what has happened
+/// to the file, unless it belongs to an agent of an unfinished league elsewhere. Returns the port
+/// that the agent had.
 fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<u16>, Exit> {
     let member = stored.and_then(|league| Some((league, league.members.get(id)?)));
     let Some((stored, member)) = member else {
@@ -312,8 +314,8 @@ fn has_key(league: &League, key: &String) -> bool {
     members.any(|member| member.meta.registration_key.as_ref() == Some(key))
 }
 
-/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
-/// is none, or if this manager has a port of its own: then another one may run here.
+/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if
+/// there is none, or if this manager has a port of its own: then another one may run here.
 fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u16 {
     if program.args.has("--port") {
         return 0;

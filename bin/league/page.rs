@@ -43,7 +43,8 @@ pub struct WebPages {
     logs: PathBuf,
     /// The derived fields of the newest document; none before the first request.
     cache: Mutex<Option<Cache>>,
-    /// The newest report and its version. It is locked while a report is made, which reads all logs.
+    /// The newest report and its version. It is locked while a report is made, which reads all
+    /// logs.
     report: Mutex<Option<(Option<u64>, String)>>,
 }
 

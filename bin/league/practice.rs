@@ -71,8 +71,8 @@ pub fn delete_last_practice(args: &Args) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the last practice back, since the new one could not begin. Its data are moved aside first, put
-/// back last, and deleted first, so they show that the new one has not begun.
+/// Puts the last practice back, since the new one could not begin. Its data are moved aside first,
+/// put back last, and deleted first, so they show that the new one has not begun.
 pub fn restore_last_practice(args: &Args) -> io::Result<()> {
     let data = data_folder(args);
     if !data.with_extension(ASIDE).exists() {

@@ -23,6 +23,7 @@ pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
+    /// Behind a lock that threads can wait for.
     inner: Shared<Inner>,
     /// Keeps other managers out.
     _lock: File,
@@ -30,6 +31,7 @@ pub struct Store {
 
 struct Inner {
     league: League,
+    /// The file, to which a line is added and synced.
     journal: JsonLinesFile,
     /// The number of changes since the start of the program, with those that are not in the
     /// journal.
@@ -157,6 +159,7 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
             let error = io::Error::other("it has no line; put it back, or start with --fresh");
             return Err(storage::with_path(path, error));
         }
+
         lines.append(&json!({"journal_version": VERSION}))?;
     }
     Ok(lines)

@@ -155,6 +155,7 @@ pub struct League {
     /// Grows when the content of an announcement may change: a match got a referee, or an agent
     /// registered with other data.
     pub announcement_version: u64,
+    /// The wins, draws, losses and points of each player.
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
     pub(super) table: OnceLock<Vec<Standing>>,

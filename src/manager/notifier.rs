@@ -222,6 +222,7 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
+
         let peer = self.peer(&member);
         let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;

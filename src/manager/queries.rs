@@ -144,6 +144,7 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
+
         Ok(JsonObject::from_iter([("rounds".into(), json!(rounds))]))
     }
 

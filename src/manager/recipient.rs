@@ -239,7 +239,8 @@ pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached, or has answered no ping. It is available again when it answers.
+    /// The referee could not be reached, or has answered no ping. It is available again when it
+    /// answers.
     Lost,
     /// The referee answered an assignment with an error. It is available again when it registers or
     /// reports a result.

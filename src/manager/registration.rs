@@ -135,8 +135,8 @@ impl League {
             return Err(late(kind, at_endpoint));
         }
 
-        // A member without a proof gets a new token, once a second at most. One that has a key shows
-        // it, unless it does not answer.
+        // A member without a proof gets a new token, once a second at most. One that has a key
+        // shows it, unless it does not answer.
         if let Some(member) = at_endpoint {
             let key = member.meta.registration_key.as_deref();
             let has_key = key.is_some_and(|key| !key.is_empty());
@@ -467,8 +467,8 @@ fn is_secure_name(endpoint: &str, parsed: &Endpoint) -> bool {
     endpoint.starts_with("https:") && parsed.address().is_none()
 }
 
-/// Returns the description of an agent with its address in the place of a host name that leads to it:
-/// the name could lead to another machine later.
+/// Returns the description of an agent with its address in the place of a host name that leads to
+/// it: the name could lead to another machine later.
 pub fn with_address(meta: &AgentMeta, peer: IpAddr) -> AgentMeta {
     let mut meta = meta.clone();
     if let Ok(parsed) = Endpoint::parse(&meta.contact_endpoint)

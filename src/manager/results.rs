@@ -51,6 +51,7 @@ impl League {
             let problem = format!("{} is not the referee of {id}", sender.id);
             return Err(ProtocolError::mismatch("sender", problem));
         }
+
         let has_the_match = the_match.referee() == Some(&*sender.id);
         if !has_the_match && result_status(&result) == ResultStatus::TechnicalLoss {
             let problem = format!("{id} was given to another referee, which decides who fails");

@@ -203,8 +203,8 @@ impl<'a> RoundLoop<'a> {
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when
-    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The end
-    /// of the league is published to referees first, since their players may lack a result.
+    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The
+    /// end of the league is published to referees first, since their players may lack a result.
     fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();
@@ -256,8 +256,8 @@ impl<'a> RoundLoop<'a> {
                 && self.manager.notifier.have_received(AgentKind::Player)
     }
 
-    /// Returns true if all referees that answer have taken the end of the league, or have had enough
-    /// time to finish what they were sending.
+    /// Returns true if all referees that answer have taken the end of the league, or have had
+    /// enough time to finish what they were sending.
     fn have_referees_ended(&self) -> bool {
         self.ended_at.is_some_and(|time| {
             time.elapsed() >= SHUTDOWN_TIMEOUT

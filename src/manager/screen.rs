@@ -123,8 +123,8 @@ impl Screen {
         ));
     }
 
-    /// Returns a line for each agent that has registered since the last time; or has done so again, if
-    /// its line may be printed.
+    /// Returns a line for each agent that has registered since the last time; or has done so again,
+    /// if its line may be printed.
     fn arrivals(&mut self, league: &League, may_print: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         for member in league.members.values() {

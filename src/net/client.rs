@@ -310,6 +310,7 @@ impl Client {
                 ProtocolError::new(ErrorCode::MissingField, "that is not a JSON-RPC reply");
             return Err(CallError::wrong(refusal, String::from_utf8_lossy(&bytes)));
         }
+
         result_of(reply)
     }
 

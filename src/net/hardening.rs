@@ -8,7 +8,8 @@
 //! - Header lines have no limit, and some connections are never closed: the process is restarted
 //!   when it holds too much memory or too many descriptors (`watch`). No other mechanism frees what
 //!   an attacker has taken. The journal, the credentials and the outbox are on the disk, so nothing
-//!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process what it holds.
+//!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
+//!   what it holds.
 
 use super::sync::{lock, spawn};
 use crate::system;
@@ -128,6 +129,7 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     if content_length <= max_body {
         return None; // it has been read
     }
+
     let one_at_a_time = lock(&LARGE_BODY);
     let mut rest = request.as_reader().take(content_length as u64);
     let _ = io::copy(&mut rest, &mut io::sink());

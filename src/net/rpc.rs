@@ -93,8 +93,8 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Returns true unless a browser sends the request for a foreign page. A page of this agent that
-    /// came under another name, through a proxy, has the rights of another machine (`peer`).
+    /// Returns true unless a browser sends the request for a foreign page. A page of this agent
+    /// that came under another name, through a proxy, has the rights of another machine (`peer`).
     fn has_own_origin(&self, http: &HttpRequest) -> bool {
         match http.headers("Origin")[..] {
             [] => true,

@@ -48,19 +48,16 @@ impl History {
             league_id: league_id.into(),
             ..HistoryFile::default()
         };
-        match storage::read_json::<HistoryFile>(&path) {
-            Ok(None) => {}
-            Ok(Some(saved)) if (&*saved.player_id, &*saved.league_id) == (player_id, league_id) => {
-                file = saved;
-            }
-            _ => {
-                storage::archive(&path)?;
-                print_error(&format!(
-                    "{} is no history of {player_id} in {league_id}; it is set aside, and the \
-                     matches before are not remembered",
-                    path.display()
-                ));
-            }
+        let saved: io::Result<Option<HistoryFile>> = storage::read_json(&path);
+        if let Ok(Some(saved)) = &saved
+            && (&saved.player_id, &saved.league_id) == (&file.player_id, &file.league_id)
+        {
+            file = saved.clone();
+        } else if path.exists() {
+            storage::archive(&path)?;
+            let problem =
+                "is not the player's history; it is set aside, and what it says forgotten";
+            print_error(&format!("{} {problem}", path.display()));
         }
 
         Ok(History {

@@ -166,6 +166,7 @@ impl Invitations {
             let problem = "not the conversation of the newest invitation";
             return Err(ProtocolError::mismatch("conversation_id", problem));
         }
+
         Ok(Arc::clone(joined))
     }
 

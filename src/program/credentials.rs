@@ -1,9 +1,9 @@
 //! The credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
 //! restart.
 //!
-//! They are saved before the agent registers for the first time, with a key of its own and no token:
-//! an agent that is killed before the answer came shows the key again and gets the same answer. The
-//! program that uses them holds a lock on `data/agents/ID.lock`.
+//! They are saved before the agent registers for the first time, with a key of its own and no
+//! token: an agent that is killed before the answer came shows the key again and gets the same
+//! answer. The program that uses them holds a lock on `data/agents/ID.lock`.
 
 use super::args::Exit;
 use super::storage::{self, Access};

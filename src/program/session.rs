@@ -224,7 +224,7 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id)?.filter(|_| is_new) {
+        if is_new && let Some(saved) = Credentials::load(data, id)? {
             saved.check_may_replace(&new.manager, data)?;
         }
 

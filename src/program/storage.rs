@@ -113,6 +113,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
             io::Error::other("this is not a plain file"),
         ));
     }
+
     let text = wait_for_descriptor(|| fs::read_to_string(path));
     let text = text.map_err(|error| with_path(path, error))?;
     Ok(text.trim_start_matches(BYTE_ORDER_MARK).into())
@@ -148,6 +149,23 @@ pub fn archive(path: &Path) -> io::Result<()> {
     }
 
     rename(path, &archived)
+}
+
+/// Copies the rest of a file, which will be cut off, to the end of `FILE~cut`. Returns a sentence that
+/// says so.
+fn copy_rest(path: &Path, rest: &[u8]) -> io::Result<String> {
+    let mut copy = path.to_path_buf();
+    copy.as_mut_os_string().push("~cut");
+    let mut file = open(&copy, Access::Owner, false)?;
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(&[rest, b"\n"].concat())?;
+    file.sync_data()?;
+
+    let (path, copy, length) = (path.display(), copy.display(), rest.len());
+    let problem = "the last line has no end";
+    Ok(format!(
+        "{path}: {problem}; its {length} bytes are moved to {copy}"
+    ))
 }
 
 /// A file of JSON lines, of which only one program is the writer. The program may be killed at any
@@ -188,22 +206,10 @@ impl JsonLinesFile {
             line.clear();
         }
 
-        let mut warning = None;
-        if !line.is_empty() {
-            let mut copy = path.to_path_buf();
-            copy.as_mut_os_string().push("~cut");
-            let mut copied = open(&copy, Access::Owner, false)?;
-            copied.seek(SeekFrom::End(0))?;
-            copied.write_all(&[&*line, b"\n"].concat())?;
-            copied.sync_data()?;
-            warning = Some(format!(
-                "{}: the last line has no end; its {} bytes are moved to {}",
-                path.display(),
-                line.len(),
-                copy.display()
-            ));
-        }
-
+        let warning = match &*line {
+            [] => None,
+            rest => Some(copy_rest(path, rest)?),
+        };
         file.set_len(length)?;
         Ok(JsonLinesFile {
             path: path.into(),

@@ -198,6 +198,7 @@ impl Assignments {
         let Some(current) = self.current(played) else {
             return Ok(false);
         };
+
         current.moves = moves.to_vec();
 
         self.outbox.save_moves(&OpenMatch {

@@ -24,7 +24,8 @@ pub struct Aborted;
 /// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat
 /// 1.
 pub trait MatchIo: Sync {
-    /// Returns the configuration: timeouts and retries.
+    /// Returns the contents of `system.json`: timeouts (a `Seconds` has its `Duration` in `.0`) and
+    /// retries.
     fn config(&self) -> &SystemFile;
     /// Returns the seed of the draw, if draws are repeatable.
     fn seed(&self) -> Option<u64>;
@@ -57,7 +58,8 @@ pub trait MatchIo: Sync {
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// Plays one match and returns its result.
+/// Plays one match and returns its result. The assignment has its game, its players and their
+/// tokens.
 pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
     let mut moves = assignment.moves.clone();
@@ -109,12 +111,14 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
 
 /// A question to one player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
+    /// The match, and which of its two players is asked.
     player: Seat<'a>,
     question: Question,
     io: &'a Io,
     timeout: Duration,
     /// End of the time limit, since the match began.
     deadline: Duration,
+    /// Counts the attempts that have failed, and knows the delays between them.
     attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
@@ -191,8 +195,8 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation, or that was invited by
-    /// an older message since, is invited again, once and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation, or that was invited
+    /// by an older message since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {

@@ -65,7 +65,7 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
         (test.league_file("operator.token"), "had no whole token"),
         (
             data.join("players/P02/history.json"),
-            "is no history of P02",
+            "is not the player's history",
         ),
     ];
     interrupt();

@@ -111,8 +111,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     })
 }
 
-/// Mixes the seed of the draws with a secret of the data folder, so that no player knows the numbers
-/// from `--seed`. On the same data the draws are repeatable. The players get the seed as it is.
+/// Mixes the seed of the draws with a secret of the data folder, so that no player knows the
+/// numbers from `--seed`. On the same data the draws are repeatable. The players get the seed as it
+/// is.
 fn hide_seed(args: &mut Args) -> Result<(), Exit> {
     let Some(seed) = args.number("--seed", 0..=u64::MAX)? else {
         return Ok(());
@@ -141,19 +142,22 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
     commands.any(|command| by_hand::is_by_hand(command))
 }
 
-/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
-/// league without any result. A finished league of the same file of entrants is not played again.
+/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is
+/// a league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let is_same = match entrants::read(&folder.join(entrants::FILE)) {
-        Ok(mark) if !mark.is_empty() => mark == entrants,
-        // The mark is damaged, but the journal has the names.
-        _ => {
-            let members = stored.members(AgentKind::Player).into_iter();
-            let names = entrants.iter().map(|entrant| &entrant.name);
-            names.eq(members.map(|member| &member.meta.display_name))
-        }
-    };
+    let path = folder.join(entrants::FILE);
+    let mark = storage::read_text(&path)
+        .unwrap_or_default()
+        .replace('\r', "");
+    let own = entrants::text(entrants);
+
+    // A damaged mark says nothing, but the journal has the names.
+    let is_damaged = own.starts_with(mark.trim_end()) || entrants::read(&path).is_err();
+    let names = entrants.iter().map(|entrant| &entrant.name);
+    let members = stored.members(AgentKind::Player).into_iter();
+    let has_names = names.eq(members.map(|member| &member.meta.display_name));
+    let is_same = mark == own || is_damaged && has_names;
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
@@ -246,8 +250,8 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
     Ok(entrants)
 }
 
-/// Returns the commands of the two players that are compared, or those of `--mine`, which may be given
-/// several times, with several commands each.
+/// Returns the commands of the two players that are compared, or those of `--mine`, which may be
+/// given several times, with several commands each.
 fn own_commands(args: &Args) -> Vec<&str> {
     if let Some(new) = args.text("--new") {
         return vec![new, args.text("--old").unwrap_or("random")];
@@ -260,8 +264,8 @@ fn own_commands(args: &Args) -> Vec<&str> {
     commands
 }
 
-/// Returns the names of the user's own players: those of the command line, or those of a file that are
-/// no finished strategies.
+/// Returns the names of the user's own players: those of the command line, or those of a file that
+/// are no finished strategies.
 fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
     let commands = own_commands(args);
     let mut own = name_players(&commands, &[], commands.len());
@@ -272,8 +276,8 @@ fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
     own.into_iter().map(|entrant| entrant.name).collect()
 }
 
-/// Returns as many players: first those commands, then the strategies in turn. Each has a name of its
-/// own.
+/// Returns as many players: first those commands, then the strategies in turn. Each has a name of
+/// its own.
 pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> Vec<Entrant> {
     let commands = commands.iter().chain(strategies.iter().cycle());
     let mut numbers = BTreeMap::new();

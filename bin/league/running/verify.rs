@@ -1,9 +1,9 @@
 //! `league verify`: checks that the files of a league agree.
 //!
 //! The journal has the results that count. Each must be one that its referee has written into its
-//! outbox, and the result that both players remember in their histories. No log and no screen may show
-//! a token or a key. Files that lie elsewhere, with an agent of another machine, are not missed: the
-//! summary says how many were seen.
+//! outbox, and the result that both players remember in their histories. No log and no screen may
+//! show a token or a key. Files that lie elsewhere, with an agent of another machine, are not
+//! missed: the summary says how many were seen.
 
 use crate::files::{read_journal, read_lines};
 use league::games::match_result;
@@ -31,8 +31,8 @@ pub const USAGE: Usage = Usage {
 /// Maximum number of differences that are printed.
 const MAX_PRINTED: usize = 20;
 
-/// Checks the league that the command line names, and prints what was found. `screens` are files with
-/// what its programs have printed.
+/// Checks the league that the command line names, and prints what was found. `screens` are files
+/// with what its programs have printed.
 pub fn run(args: &Args, screens: &[String]) -> Result<(), Exit> {
     let mut checked = Checked::new(program::load_config(args)?, args)?;
     for screen in screens {
@@ -76,8 +76,9 @@ impl Checked {
 
         checked.read_journal(data)?;
         checked.check_results();
-        checked.check_outboxes(data);
-        checked.check_histories(data);
+        for member in checked.league.clone().members.values() {
+            checked.check_member(data, member);
+        }
         checked.check_logs(&program::log_folder(args))?;
         Ok(checked)
     }
@@ -144,37 +145,30 @@ impl Checked {
             self.differences.push("the league has not begun".into());
         }
         let mut latest_first = league.matches.iter().rev();
-        let has_begun = latest_first.find(|m| m.referee().is_some() || m.recorded.is_some());
-        let last_round = match has_begun {
+        let last_begun = latest_first.find(|m| m.referee().is_some() || m.recorded.is_some());
+        let last_round = match last_begun {
             Some(the_match) if league.closed => the_match.round,
             _ => league.rounds(),
         };
 
         let mut unknown = BTreeSet::new();
         for the_match in &league.matches {
-            unknown.extend(
-                the_match
-                    .players
-                    .iter()
-                    .filter(|id| league.player(id).is_none()),
-            );
+            let players = the_match.players.iter();
+            unknown.extend(players.filter(|id| league.player(id).is_none()));
+
             let id = &the_match.id;
-            match the_match
-                .recorded
-                .as_ref()
-                .map(|recorded| &recorded.referee_id)
-            {
-                None if the_match.round <= last_round => {
+            let Some(recorded) = &the_match.recorded else {
+                if the_match.round <= last_round {
                     self.differences.push(format!("{id} has no result"));
                 }
-                Some(referee) if *referee != AgentKind::Manager.to_string() => {
-                    let mut assignments = the_match.assignments.iter();
-                    if !assignments.any(|assignment| assignment.referee_id == *referee) {
-                        let text = format!("{id} has a result of {referee}, which did not have it");
-                        self.differences.push(text);
-                    }
-                }
-                _ => {}
+                continue;
+            };
+            let referee = &recorded.referee_id;
+            let mut assignments = the_match.assignments.iter();
+            let is_walkover = *referee == AgentKind::Manager.to_string();
+            if !is_walkover && !assignments.any(|given| given.referee_id == *referee) {
+                let text = format!("{id} has a result of {referee}, which did not have it");
+                self.differences.push(text);
             }
         }
         for id in unknown {
@@ -183,112 +177,96 @@ impl Checked {
         }
     }
 
+    /// Checks the outbox or the history of an agent, unless it lies elsewhere.
+    fn check_member(&mut self, data: &Path, member: &Member) {
+        if !is_here(data, member) {
+            return;
+        }
+        let id = &member.id;
+        let checked = if member.kind == AgentKind::Referee {
+            let path = data.join("referees").join(id).join("outbox.jsonl");
+            read_lines(&path, 0).map(|lines| self.check_outbox(id, lines))
+        } else {
+            let path = data.join("players").join(id).join("history.json");
+            let history = storage::read_json(&path);
+            history.map(|history| {
+                history
+                    .into_iter()
+                    .for_each(|file| self.check_history(id, &file))
+            })
+        };
+
+        if let Err(error) = checked
+            && !storage::is_missing(&error)
+        {
+            self.differences.push(error.to_string());
+        }
+    }
+
     /// Checks that each result is one that its referee has written down, and that the journal lacks
-    /// none of these.
-    fn check_outboxes(&mut self, data: &Path) {
-        let league = &self.league;
-        for referee in league.members(AgentKind::Referee) {
-            let path = data.join("referees").join(&referee.id).join("outbox.jsonl");
-            if !is_here(data, referee) {
+    /// none of these. Other lines have the moves of a match that is not over.
+    fn check_outbox(&mut self, id: &str, lines: Vec<Value>) {
+        let results = lines.into_iter().map(serde_json::from_value);
+        let written: Vec<PendingResult> = results.filter_map(Result::ok).collect();
+        self.outboxes += 1;
+
+        for PendingResult { report, .. } in &written {
+            let the_match = self.league.find(&report.match_id);
+            if the_match.is_none_or(|the_match| the_match.recorded.is_none()) {
+                let text = format!("{id} has decided {}, which has no result", report.match_id);
+                self.differences.push(text);
+            }
+        }
+        for the_match in &self.league.matches {
+            let Some(recorded) = &the_match.recorded else {
                 continue;
-            }
-            let lines: Vec<Value> = match read_lines(&path, 0) {
-                Ok(lines) => lines,
-                Err(error) => {
-                    if !storage::is_missing(&error) {
-                        self.differences.push(error.to_string());
-                    }
-                    continue;
-                }
             };
-            self.outboxes += 1;
-
-            // Other lines have the moves of a match that is not over.
-            let results = lines
-                .into_iter()
-                .map(serde_json::from_value)
-                .filter_map(Result::ok);
-            let written: Vec<PendingResult> = results.collect();
-
-            for PendingResult { report, .. } in &written {
-                let id = &report.match_id;
-                if league
-                    .find(id)
-                    .is_none_or(|the_match| the_match.recorded.is_none())
-                {
-                    let text = format!("{} has decided {id}, but the journal lacks it", referee.id);
-                    self.differences.push(text);
-                }
-            }
-            for the_match in &league.matches {
-                let Some(recorded) = &the_match.recorded else {
-                    continue;
-                };
-                let is_written = written.iter().any(|pending| {
-                    pending.report.match_id == the_match.id
-                        && pending.report.result == recorded.result
-                });
-                if recorded.referee_id == referee.id && !is_written {
-                    let text = format!("{} is not in the outbox of {}", the_match.id, referee.id);
-                    self.differences.push(text);
-                }
+            let is_written = written.iter().any(|pending| {
+                pending.report.match_id == the_match.id && pending.report.result == recorded.result
+            });
+            if recorded.referee_id == id && !is_written {
+                let text = format!("{} is not in the outbox of {id}", the_match.id);
+                self.differences.push(text);
             }
         }
     }
 
-    /// Checks that no player remembers another result than the recorded one, and counts the results
+    /// Checks that a player remembers no other result than the recorded one, and counts the results
     /// that it does not remember.
-    fn check_histories(&mut self, data: &Path) {
-        let league = &self.league;
-        for player in league.members(AgentKind::Player) {
-            let path = data.join("players").join(&player.id).join("history.json");
-            if !is_here(data, player) {
-                continue;
-            }
-            let history: HistoryFile = match storage::read_json(&path) {
-                Ok(Some(history)) => history,
-                Ok(None) => continue, // it keeps no history, or keeps it elsewhere
-                Err(error) => {
-                    self.differences.push(error.to_string());
-                    continue;
-                }
-            };
-            self.histories += 1;
-            if history.player_id != player.id || history.league_id != league.config.league.league_id
-            {
-                let (id, league_id) = (&history.player_id, &history.league_id);
-                let text = format!("{} is that of {id} in {league_id}", path.display());
-                self.differences.push(text);
-                continue;
-            }
-
-            let mut remembered = BTreeSet::new();
-            for past in history.matches.iter() {
-                let id = &past.match_id;
-                let is_same = league.find(id).is_some_and(|the_match| {
-                    let result = match_result(&past.result, &league.config.league.scoring);
-                    let mut recorded = the_match.recorded.iter();
-                    the_match.seat(&player.id).is_some()
-                        && the_match.opponent(&player.id) == past.opponent_id
-                        && recorded.any(|recorded| {
-                            without_reason(&recorded.result) == without_reason(&result)
-                        })
-                });
-                let problem = if !is_same {
-                    "otherwise than the journal has it"
-                } else if !remembered.insert(id) {
-                    "twice"
-                } else {
-                    continue;
-                };
-                let text = format!("{} remembers {id} {problem}", player.id);
-                self.differences.push(text);
-            }
-
-            let played = league.matches_of(&player.id);
-            let forgotten = played.filter(|m| m.recorded.is_some() && !remembered.contains(&m.id));
-            self.forgotten += forgotten.count() as u32;
+    fn check_history(&mut self, id: &str, history: &HistoryFile) {
+        let rules = &self.league.config.league;
+        self.histories += 1;
+        if history.player_id != id || history.league_id != rules.league_id {
+            let (other, league_id) = (&history.player_id, &history.league_id);
+            let text = format!("the history of {id} is that of {other} in {league_id}");
+            self.differences.push(text);
+            return;
         }
+
+        let mut remembered = BTreeSet::new();
+        for past in history.matches.iter() {
+            let result = without_reason(&match_result(&past.result, &rules.scoring));
+            let mut matches = self.league.matches_of(id);
+            let is_same = matches.any(|the_match| {
+                let mut recorded = the_match.recorded.iter();
+                the_match.id == past.match_id
+                    && the_match.opponent(id) == past.opponent_id
+                    && recorded.any(|recorded| without_reason(&recorded.result) == result)
+            });
+            let problem = if !is_same {
+                "otherwise than the journal has it"
+            } else if !remembered.insert(&past.match_id) {
+                "twice"
+            } else {
+                continue;
+            };
+            let text = format!("{id} remembers {} {problem}", past.match_id);
+            self.differences.push(text);
+        }
+
+        let played = self.league.matches_of(id);
+        let forgotten = played.filter(|m| m.recorded.is_some() && !remembered.contains(&m.id));
+        self.forgotten += forgotten.count() as u32;
     }
 
     /// Returns the names of the logs of the league and its agents, in the folder of logs.
@@ -330,8 +308,8 @@ impl Checked {
     }
 }
 
-/// Returns false if the folder has the credentials of another agent with that id: its files are those
-/// of another league.
+/// Returns false if the folder has the credentials of another agent with that id: its files are
+/// those of another league.
 fn is_here(data: &Path, member: &Member) -> bool {
     match Credentials::load(data, &member.id) {
         Ok(Some(saved)) => Some(saved.registration_key) == member.meta.registration_key,
