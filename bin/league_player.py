@@ -47,11 +47,12 @@ class Handler(http.server.BaseHTTPRequestHandler):
         size = int(length) if length.isdecimal() else 0
         body = self.rfile.read(min(size, 4 * MAX_BYTES))
         if size > MAX_BYTES:
-            return self.send_error(413)
+            return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
         reply = respond(self.server.player, body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
+        self.send_header("Connection", "close")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
@@ -112,6 +113,7 @@ class Player:
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
         self.printed = set()  # texts that are printed once
+        self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
@@ -363,8 +365,12 @@ class Player:
         if message_type.endswith(("ERROR", "OVER")):  # it informs us, even if it is faulty
             body = {name: value for name, value in message.items() if name not in ENVELOPE.split()}
             content = f"; it says {json.dumps(body)}"
-        print_line(f"refused {message_type} from {message.get('sender')}: "
-                   f"{code}: {field}: {problem}{content}", sys.stderr)
+        now = time.monotonic()  # anyone can cause a refusal: we print 20 at once, then one a second
+        self.printed_until = max(self.printed_until, now)
+        if self.printed_until < now + 20:
+            self.printed_until += 1
+            print_line(f"refused {message_type} from {message.get('sender')}: "
+                       f"{code}: {field}: {problem}{content}", sys.stderr)
         match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
                             message.get("conversation_id"), match_id=match_id,
@@ -391,9 +397,16 @@ class Player:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
         elif message_type == "GAME_INVITATION":
+            # Where the manager proves itself, no other program can ask for choices: we play only what
+            # it has announced, and its rehearsal, whose invitation has our own token.
+            is_own = hmac.compare_digest(ascii(token), ascii(own))
+            is_demanded = self.credentials["proves_itself"] and not is_own
+            end = time.monotonic() + 1  # an invitation may overtake the announcement
+            while is_demanded and match_id not in self.announced and time.monotonic() < end:
+                time.sleep(0.02)
             unannounced = {*self.joined, match_id} - {*self.announced}
-            if match_id in unannounced and len(unannounced) > 100:
-                return "E015 MATCH_ID_MISMATCH", "match_id", "one too many, not announced"
+            if match_id in unannounced and (is_demanded or len(unannounced) > 100):
+                return "E015 MATCH_ID_MISMATCH", "match_id", "not announced to us"
             expected = self.announced.get(match_id) or token
         elif match_id not in self.joined:
             return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"
@@ -461,10 +474,12 @@ def check_not_refused(answer):
 def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
-        credentials = json.loads(file.read_text())
-        saved = credentials.get("manager")
-    except (OSError, ValueError, AttributeError):
+        credentials = json.loads(file.read_text(encoding="utf-8-sig"))
+        saved, _ = credentials["manager"], credentials["registration_key"]
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, TypeError, KeyError):
+        sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
     if saved == manager:
         return credentials
     if not credentials.get("token"):
@@ -575,9 +590,10 @@ def parse_args(parser):
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
         url = f"http://{url}"
-    parts = urllib.parse.urlsplit(url)
-    args.manager = url if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/mcp"
-    if not re.fullmatch(r"https?://[^\s/@]+(:\d{1,5})?/\S*", args.manager):
+    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
+    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
+    if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
     return args
 

@@ -156,6 +156,7 @@ pub fn check(value: &mut Value, schema: &Value) -> Findings {
         if value.is_null() {
             return findings;
         }
+
         return check(value, &types[0]);
     }
     if schema.get("$comment").is_some() {
@@ -206,6 +207,7 @@ fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut 
         if value.is_null() || required_fields(schema).any(|required| required == name) {
             continue;
         }
+
         let mut found = check(value, field);
         if !found.errors.is_empty() {
             found.ignored.append(&mut found.errors);
@@ -252,6 +254,7 @@ pub fn remove_absent(value: &mut Value, schema: &Value) {
                     || schema["properties"].get(name).is_none()
                     || required_fields(schema).any(|required| required == name)
             });
+
             for (name, value) in fields {
                 if is_container(value) {
                     remove_absent(value, field_schema(schema, name));
@@ -284,6 +287,7 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
     if let Some(constant) = schema.get("const") {
         return value == constant;
     }
+
     match schema["type"].as_str() {
         Some("object") => value.is_object(),
         Some("array") => value.is_array(),
@@ -320,6 +324,7 @@ fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> Fie
         &Value::Null,
         &describe_expected(&schema["properties"][name]),
     );
+
     for key in object.keys() {
         let is_known = schema["properties"].get(key).is_some();
         if !is_known && is_similar_field(key, name) {

@@ -1,13 +1,12 @@
 //! The league manager: it registers referees and players, has every pair play, and keeps the table.
 //!
 //! This file is the life of a manager, from the command line to the end of its league. What the
-//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
-//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
-//! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
-//! Pages and the processes of a local league are outside: they read the league (`Store::read`,
-//! `Store::wait`), and the manager calls them ([`Hooks`]).
+//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
+//! that it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
+//! `notifier.rs` sends notifications to the agents; `screen.rs` prints the league and `files.rs`
+//! writes its files. Pages and the processes of a local league are outside: they read the league
+//! (`Store::read`, `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
-pub mod agent_status;
 pub mod control;
 pub mod files;
 pub mod handlers;
@@ -31,22 +30,22 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{Terminal, sanitize};
+use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use crate::values::token;
+use crate::values::{check_identifier, token};
 use files::WrittenFiles;
-use journal::Store;
+use journal::{OPERATOR_FILE, Store};
 use league::{Event, League};
 use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
 use screen::Screen;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
@@ -58,12 +57,22 @@ const END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The surroundings of a manager: they may show, store and start a league, and change nothing of
 /// how the league is played.
-pub trait Hooks: Send + Sync {
+pub trait ManagerHooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         manager.print_operator_file();
         screen::follow(manager, |_, _| String::new());
         Ok(())
+    }
+
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches
+    /// are not assigned yet. They are when this returns.
+    fn before_round(&self, _manager: &Manager, _round: u32) {}
+
+    /// Returns true if a program on this machine may do what the operator may. It may not where it
+    /// can be one of the players.
+    fn trusts_this_machine(&self) -> bool {
+        true
     }
 
     /// Returns more tools.
@@ -82,21 +91,21 @@ pub trait Hooks: Send + Sync {
         None
     }
 
-    /// All matches are played, all agents have been told, and the table is printed. The league is not
-    /// closed yet: what must not be lost is stored now, since a closed league is not resumed.
+    /// All matches are played, all agents have been told, and the table is printed. The league is
+    /// not closed yet: what must not be lost is stored now, since a closed league is not resumed.
     fn over(&self, _manager: &Manager) {}
 
-    /// The league is closed. Returns true if the manager may stop answering; else it is called again
-    /// after the next change.
+    /// The league is closed. Returns true if the manager may stop answering; else it is called
+    /// again after the next change.
     fn may_end(&self, _manager: &Manager) -> bool {
         true
     }
 }
 
 /// The hooks of a manager with nothing around it.
-pub struct NoHooks;
+pub struct NoManagerHooks;
 
-impl Hooks for NoHooks {}
+impl ManagerHooks for NoManagerHooks {}
 
 /// A league manager.
 pub struct Manager {
@@ -125,11 +134,11 @@ pub struct Manager {
     stored: Once,
     /// True if the operator has ordered a new lobby after this league, which is over.
     pub new_lobby_ordered: AtomicBool,
-    hooks: Arc<dyn Hooks>,
+    hooks: Arc<dyn ManagerHooks>,
 }
 
 /// Runs the program: a league from where its journal ends to its end.
-pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
+pub fn run(args: Args, hooks: Arc<dyn ManagerHooks>) -> Result<(), Exit> {
     let program = Program::new(args, AgentKind::Manager)?;
     let manager = Arc::new(Manager::new(program, hooks)?);
     let end = manager.run_league();
@@ -139,7 +148,7 @@ pub fn run(args: Args, hooks: Arc<dyn Hooks>) -> Result<(), Exit> {
 
 impl Manager {
     /// Opens the league. The command line overrules the files.
-    fn new(program: Program, hooks: Arc<dyn Hooks>) -> Result<Manager, Exit> {
+    fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
         let max_per_address = program.args.number("--members-per-address", 1..=200)?;
@@ -157,8 +166,10 @@ impl Manager {
         };
         program.client.set_identity(&sender, program.league_id());
 
-        let is_fresh = program.args.has("--fresh");
-        let store = Arc::new(Store::open(&program.data, config, is_fresh)?);
+        let [is_fresh, is_restarted] =
+            ["--fresh", "--restarted"].map(|name| program.args.has(name));
+        let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
+        let store = Arc::new(store);
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
         Ok(Manager {
@@ -202,11 +213,11 @@ impl Manager {
         rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
 
         self.finish()?;
-        let mut version = self.store.version();
+        let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
             rounds.run_until(|_| true); // one step
-            self.store.wait_for_change(version, END_INTERVAL);
-            version = self.store.version();
+            self.store.wait_for_change(changes, END_INTERVAL);
+            changes = self.store.change_count();
         }
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
@@ -215,9 +226,13 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        if self.store.read(|league| league.version == 0) {
+        if let Some(warning) = self.store.warning() {
+            print_error(&warning);
+        }
+        let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
+        if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
-        } else {
+        } else if !is_closed {
             let text = "an unfinished league was found: it goes on (--fresh sets it aside instead)";
             log.system_event(Level::Info, "resumed", text);
             self.terminal.print_line(text);
@@ -260,12 +275,17 @@ impl Manager {
         {
             return None;
         }
-        league.start(self.seed, league.pairings())
+
+        league.start_event(self.seed, league.pairings())
     }
 
-    /// Closes the league after its last match. A closed league is not resumed, so all files are written
-    /// first. The table and the champion come before what the surroundings print.
+    /// Closes the league after its last match. A closed league is not resumed, so all files are
+    /// written first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
+        if self.store.read(|league| league.closed) {
+            return Ok(()); // before the restart of this process
+        }
+
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();
@@ -304,6 +324,7 @@ fn awaited_agents(program: &Program) -> Result<Option<(u32, u32)>, Exit> {
             let source = "as in the league file (participants)";
             Exit::usage(format!("{}, {source}", exit.message))
         })?;
+
     let referees = program.args.number("--referees", 1..=100)?.unwrap_or(1);
     Ok(players.map(|players| (players, referees)))
 }
@@ -319,19 +340,26 @@ fn lead(program: &Program) -> Result<Duration, Exit> {
 
 /// Returns the path of the operator's token, in the folder of the league.
 pub fn operator_file(program: &Program) -> PathBuf {
-    storage::league_folder(&program.data, program.league_id()).join("operator.token")
+    storage::league_folder(&program.data, program.league_id()).join(OPERATOR_FILE)
 }
 
 /// Returns the operator's token. It is made at the first start of a league, in a file that only its
-/// owner can read.
+/// owner can read, and made again if that file is damaged.
 fn operator_token(program: &Program) -> io::Result<String> {
     let file = operator_file(program);
-    if let Ok(text) = fs::read_to_string(&file) {
-        return Ok(text.trim().to_string());
-    }
-
     let digits = program.config.system.security.token_length;
     let operator_token = token("operator", &secret(digits));
+    if file.exists() {
+        let saved = storage::read_text(&file).unwrap_or_default();
+        let saved = saved.trim();
+        if saved.len() == operator_token.len() && check_identifier(saved).is_ok() {
+            return Ok(saved.into());
+        }
+
+        let problem = "had no whole token, and gets a new one";
+        print_error(&format!("{} {problem}", file.display()));
+    }
+
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;
     Ok(operator_token)
 }

@@ -20,13 +20,13 @@ use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::log::Level;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{Shared, lock, spawn};
 use crate::player::history::History;
 use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{describe_refusal, print_error, print_line};
+use crate::program::terminal::{Terminal, describe_refusal, print_error, print_line};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
@@ -52,9 +52,9 @@ pub const USAGE: Usage = Usage {
 /// The options of a player.
 pub const OPTIONS: &[&str] = &[
     "
-  --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, with its saved credentials [any]
-  --quiet                        print only problems, and what `choose` prints",
+  --display-name NAME         shown in the table [as in the configuration]
+  --player-id ID              the id to ask for, with its credentials [any]
+  --quiet                     print only problems, and what `choose` prints",
     CLIENT,
     STAY,
     SERVER,
@@ -63,6 +63,8 @@ pub const OPTIONS: &[&str] = &[
 
 /// Interval between writes of the history.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum time that an invitation waits for the announcement of its match.
+const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// The description of a player for language models.
 const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee \
@@ -103,12 +105,12 @@ pub struct Options {
     pub game_types: Vec<&'static str>,
     /// Returns one of the legal moves.
     pub choose: Box<dyn Fn(&Turn) -> String + Send + Sync>,
-    /// What surrounds it.
-    pub hooks: Arc<dyn Hooks>,
+    /// Its surroundings.
+    pub hooks: Arc<dyn PlayerHooks>,
 }
 
 /// The surroundings of a player.
-pub trait Hooks: Send + Sync {
+pub trait PlayerHooks: Send + Sync {
     /// Returns the tools that are offered in addition to `get_player_state`.
     fn toolbox<'a>(&'a self, _session: &'a Session) -> Toolbox<'a> {
         Toolbox {
@@ -123,6 +125,11 @@ pub trait Hooks: Send + Sync {
         None
     }
 
+    /// A match is over. `line` says how it has ended.
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
+    }
+
     /// The league is over. `text` says how it has ended.
     fn over(&self, text: &str) {
         print_line(text);
@@ -130,9 +137,9 @@ pub trait Hooks: Send + Sync {
 }
 
 /// The hooks of a player with nothing around it.
-struct NoHooks;
+struct NoPlayerHooks;
 
-impl Hooks for NoHooks {}
+impl PlayerHooks for NoPlayerHooks {}
 
 impl Options {
     /// Returns the options of a player that chooses with a function.
@@ -145,7 +152,7 @@ impl Options {
             strategy: strategy.into(),
             game_types,
             choose: Box::new(choose),
-            hooks: Arc::new(NoHooks),
+            hooks: Arc::new(NoPlayerHooks),
         }
     }
 }
@@ -154,7 +161,7 @@ impl Options {
 struct Player {
     session: Arc<Session>,
     options: Options,
-    invitations: Mutex<Invitations>,
+    invitations: Shared<Invitations>,
     history: Mutex<History>,
     /// The names of the players, by id, as the newest table has them.
     names: Mutex<BTreeMap<String, String>>,
@@ -167,7 +174,7 @@ impl Player {
         let player = Arc::new(Player {
             session,
             options,
-            invitations: Mutex::new(Invitations::new(checks_tokens)),
+            invitations: Shared::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
             names: Mutex::default(),
         });
@@ -187,7 +194,7 @@ impl Player {
 impl Participant for Player {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
         if is_new {
-            lock(&self.invitations).clear();
+            self.invitations.lock().clear();
         }
 
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
@@ -233,11 +240,12 @@ impl Agent for Player {
             }
             PlayerRequest::GameOver(over) => self.record_result(&credentials, request, over)?,
             PlayerRequest::GameError(error) => {
+                (self.invitations.lock()).find(&request.envelope, &error.match_id)?;
                 self.warn(&display::game_error(&error));
-                lock(&self.invitations).find(&request.envelope, &error.match_id)?;
             }
             PlayerRequest::RoundAnnouncement(round) => {
-                lock(&self.invitations).announce(&credentials.agent_id, round);
+                let id = &credentials.agent_id;
+                (self.invitations).update(|invitations| invitations.announce(id, round));
             }
             PlayerRequest::LeagueCompleted(league) => self.end(&credentials.agent_id, &league),
             PlayerRequest::LeagueError(error) => {
@@ -268,7 +276,7 @@ impl Agent for Player {
 
     fn is_known(&self, envelope: &Envelope) -> bool {
         let token = envelope.auth_token.as_deref();
-        self.session.is_own_token(token) || lock(&self.invitations).is_known(token)
+        self.session.is_own_token(token) || self.invitations.lock().is_known_token(token)
     }
 
     fn health(&self) -> Value {
@@ -320,8 +328,21 @@ impl Player {
             check_player_id(credentials, player_id)?;
         }
 
+        // The manager invites to a rehearsal, which it does not announce, with our own token.
         let match_id = invitation.match_id.clone();
-        let is_new = lock(&self.invitations).join(&request.envelope, invitation)?;
+        let token = request.envelope.auth_token.as_deref();
+        let is_demanded = credentials.proves_itself && !self.session.is_own_token(token);
+        let timeout = if is_demanded {
+            ANNOUNCEMENT_TIMEOUT
+        } else {
+            Duration::ZERO
+        };
+
+        let mut invitations = self
+            .invitations
+            .wait_until(timeout, |invitations| invitations.is_announced(&match_id));
+        let is_new = invitations.join(&request.envelope, invitation, is_demanded)?;
+        drop(invitations);
         if is_new {
             lock(&self.history).remove(&match_id); // a result is void when the match is played again
         }
@@ -347,7 +368,8 @@ impl Player {
         if !game_types.any(|game_type| *game_type == call.game_type) {
             return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
         }
-        let joined = lock(&self.invitations).find(&request.envelope, &call.match_id)?;
+
+        let joined = (self.invitations.lock()).find(&request.envelope, &call.match_id)?;
         check_player_id(credentials, &call.player_id)?;
 
         // The deadline is by the referee's clock, which may differ from ours.
@@ -355,7 +377,7 @@ impl Player {
         let time_left = call.deadline.max(sent).abs_diff(sent);
 
         let turn = Turn {
-            is_announced: lock(&self.invitations).is_announced(&call.match_id),
+            is_announced: self.invitations.lock().is_announced(&call.match_id),
             player_id: call.player_id,
             opponent_id: joined.opponent_id.clone(),
             match_id: call.match_id,
@@ -374,7 +396,7 @@ impl Player {
         // Call `choose`, or take the move that it has chosen before.
         let choice = joined
             .moves
-            .get(turn.move_number, || (self.options.choose)(&turn))?;
+            .get_or_choose(turn.move_number, || (self.options.choose)(&turn))?;
 
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,
@@ -393,7 +415,7 @@ impl Player {
         request: &Request,
         over: GameOver,
     ) -> Result<(), ProtocolError> {
-        let joined = lock(&self.invitations).find(&request.envelope, &over.match_id)?;
+        let joined = (self.invitations.lock()).find(&request.envelope, &over.match_id)?;
 
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);
@@ -403,7 +425,7 @@ impl Player {
         drop(names);
 
         // Add it to the history.
-        let is_announced = lock(&self.invitations).is_announced(&over.match_id);
+        let is_announced = self.invitations.lock().is_announced(&over.match_id);
         let mut is_new = true;
         if is_announced || !credentials.proves_itself {
             is_new = lock(&self.history).add(PastMatch {
@@ -420,7 +442,12 @@ impl Player {
 
         if is_new {
             let line = display::about_match(&over.match_id, &text);
-            self.session.program.terminal.print_line(&line);
+            self.options
+                .hooks
+                .result(&line, self.session.program.terminal);
+        }
+        if self.session.state() == AgentState::Shutdown {
+            self.save_history(); // nothing else saves it after the end of the league
         }
         Ok(())
     }
@@ -437,8 +464,13 @@ impl Player {
         }
     }
 
-    /// Prints a problem, with our id: several players may share a terminal.
+    /// Prints a problem, with our id: several players may share a terminal. Others cause such
+    /// problems, so the lines are limited.
     fn warn(&self, text: &str) {
+        if !self.session.program.may_print(text) {
+            return;
+        }
+
         let credentials = self.session.credentials();
         let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
         print_error(&format!("{name}: {text}"));

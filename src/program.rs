@@ -29,7 +29,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{fs, io, process, thread};
+use std::{io, process, thread};
 
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -128,7 +128,7 @@ impl Program {
     /// Starts to answer requests for an agent, and prints where. `max_body` is in bytes.
     pub fn serve<A: Agent>(&self, agent: Arc<A>, max_body: usize) -> Result<Arc<HttpServer>, Exit> {
         let rpc = RpcServer {
-            agent: Arc::clone(&agent),
+            agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
             print_error,
@@ -141,11 +141,7 @@ impl Program {
         spawn("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            hardening::watch(report, |reason| {
-                if agent.prepare_restart() {
-                    restart_process(&log, port, reason);
-                }
-            })
+            hardening::watch(report, |reason| log_and_restart(&log, port, reason));
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {
@@ -224,11 +220,11 @@ fn url(host: &str, port: u16) -> String {
     format!("http://{host}:{port}/mcp")
 }
 
-fn restart_process(log: &Log, port: u16, reason: &str) {
+fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = system::restart_process(port);
+    let error = system::restart_process(port, false);
     print_error(&format!("the process cannot be restarted: {error}"));
 }
 
@@ -298,12 +294,13 @@ fn take_port(
         if !args.has("--restarted") || started.elapsed() >= RESTART_TIMEOUT {
             return Err(Exit::usage(problem));
         }
+
         thread::sleep(PORT_INTERVAL);
     }
 }
 
-/// Returns the ports that a program may take without `--port`: that of the files, which for a manager
-/// is `default_league_manager_port`; else all of the range that are not listed.
+/// Returns the ports that a program may take without `--port`: that of the files, which for a
+/// manager is `default_league_manager_port`; else all of the range that are not listed.
 pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
     if kind == AgentKind::Manager {
         return vec![config.system.network.default_league_manager_port];
@@ -322,10 +319,27 @@ fn listed_port(entry: &AgentEntry) -> Option<u16> {
     Some(Endpoint::parse(&entry.endpoint).ok()?.port)
 }
 
-/// Reads the configuration files. `--manager` replaces the listed URL; a URL without a path gets
-/// `/mcp`.
+/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and
+/// the address of its page, with what stands behind `#` or `?`, is the same manager.
+fn manager_url(text: &str) -> String {
+    let text = text.split(['#', '?']).next().unwrap_or_default();
+    let url = match text.contains("://") {
+        true => text.trim_end_matches('/').to_string(),
+        false => format!("http://{}", text.trim_end_matches('/')),
+    };
+    match url.matches('/').count() {
+        2 => url + "/mcp",
+        _ => url,
+    }
+}
+
+/// Reads the configuration files. `--manager` replaces the listed URL.
 pub fn load_config(args: &Args) -> Result<Config, Exit> {
-    let manager = args.checked_text("--manager", check_url)?;
+    let manager = args.text("--manager").map(manager_url);
+    if let Some(url) = &manager {
+        check_url(url)
+            .map_err(|legal| Exit::usage(format!("--manager: got {url}, expected {legal}")))?;
+    }
     let league_id = args.checked_text("--league-id", check_identifier)?;
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
@@ -334,14 +348,7 @@ pub fn load_config(args: &Args) -> Result<Config, Exit> {
     }
 
     let endpoint = &mut config.agents.league_manager.endpoint;
-    if let Some(manager) = manager {
-        *endpoint = manager;
-    }
-
-    let base = endpoint.trim_end_matches('/');
-    if base.matches('/').count() == 2 {
-        *endpoint = format!("{base}/mcp");
-    }
+    *endpoint = manager.unwrap_or_else(|| manager_url(endpoint));
     Ok(config)
 }
 
@@ -351,8 +358,8 @@ pub fn read_operator_token(args: &Args) -> Result<Option<String>, Exit> {
         return Ok(None);
     };
 
-    let token = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
+    let token = storage::read_text(Path::new(path))
+        .map_err(|error| Exit::usage(format!("--operator-token-file {error}")))?;
     Ok(Some(token.trim().to_string()))
 }
 

@@ -6,17 +6,18 @@
 
 Each league has a manager, two referees and four players, as processes of their own on free ports of this machine. One
 of them after the other is killed with SIGKILL and started again with the same command. What must hold at the end is in
-real_league.py; every player must also have been told the champion.
+real_league.py; every player must also have been told the champion. The last line counts the technical losses and how
+many of them are unjust, and the results that a player does not remember: a killed player loses two seconds of its own.
 """
 
-import pathlib, random, shutil, sys, tempfile
+import collections, pathlib, random, shutil, sys, tempfile
 from real_league import PLAYERS, REFEREES, League, free_ports
 
 TIMEOUT = 120  # seconds until a league that is left in peace must be over
 
 
-def play(seed, folder):
-    """Plays a league. Returns the number of kills, and what was wrong."""
+def play(seed, folder, counts):
+    """Plays a league. Returns the number of kills, what was wrong, and the unjust losses."""
     league = League(folder, free_ports(1 + REFEREES + PLAYERS))
     league.start_all()
     league.kill_at_random(random.Random(seed))
@@ -24,19 +25,23 @@ def play(seed, folder):
     for name in league.commands:
         if name.startswith("P") and "Champion: " not in league.output(name):
             faults.append(f"{name} was not told the champion")
-    return league.killed, faults
+    return league.killed, faults, league.count_injustice(counts)
 
 
 def main(leagues=20, first=0):
-    kills = 0
+    kills, counts = 0, collections.Counter()
     for seed in range(first, first + leagues):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="kills-"))
-        killed, faults = play(seed, folder)
+        killed, faults, unjust = play(seed, folder, counts)
         kills += killed
         if faults:
             sys.exit("\n".join([f"seed {seed}, in {folder}:", *faults]))
-        shutil.rmtree(folder)
+        if unjust:
+            print("\n".join([f"seed {seed}, in {folder}:", *unjust]), flush=True)
+        else:
+            shutil.rmtree(folder)
     print(f"{leagues} leagues, {kills} kills: no result lost, doubled or altered, and all agents finished")
+    print(", ".join(f"{count} {name}" for name, count in sorted(counts.items())))
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@
 
 A proxy stands before each of the seven programs. It refuses, loses, delays, doubles or cuts the given share of the
 requests. What must hold at the end is in real_league.py. The last line counts the faults of each kind, the results that
-were refused for good, and the matches that were given to another referee.
+were refused for good, the matches that were given to another referee, the technical losses and how many of them are
+unjust, and the results that a player does not remember. A league with an unjust loss keeps its folder.
 """
 
 import collections, pathlib, random, shutil, socket, sys, tempfile, threading, time
@@ -101,7 +102,7 @@ class Proxy:
 
 
 def play(seed, folder, rate, counts, with_kills):
-    """Plays a league. Returns what was wrong."""
+    """Plays a league. Returns what was wrong, and the unjust losses."""
     ports = free_ports(1 + REFEREES + PLAYERS)
     proxies = [Proxy(port, random.Random(seed * 100 + n), rate, counts) for n, port in enumerate(ports)]
     league = League(folder, ports, [proxy.port for proxy in proxies])
@@ -116,17 +117,17 @@ def play(seed, folder, rate, counts, with_kills):
     counts["assigned again"] += assigned - MATCHES
     for name in league.commands:
         counts["refused for good"] += league.output(name).count("refuses the result for good")
-    return faults
+    return faults, league.count_injustice(counts)
 
 
 def main(percent, leagues=20, first=0, mode=""):
     counts, bad = collections.Counter(), 0
     for seed in range(int(first), int(first) + int(leagues)):
         folder = pathlib.Path(tempfile.mkdtemp(prefix="network-"))
-        faults = play(seed, folder, float(percent) / 100, counts, mode == "kills")
-        if faults:
-            bad += 1
-            print("\n".join([f"seed {seed}, in {folder}:", *faults]), flush=True)
+        faults, unjust = play(seed, folder, float(percent) / 100, counts, mode == "kills")
+        bad += bool(faults)
+        if faults or unjust:
+            print("\n".join([f"seed {seed}, in {folder}:", *faults, *unjust]), flush=True)
         else:
             shutil.rmtree(folder)
     print(f"{leagues} leagues, {percent} % faulty requests: {bad} with a wrong result or an agent that did not finish")

@@ -57,7 +57,8 @@ class League:
 
     def start(self, name):
         program, *arguments = self.commands[name]
-        command = [PROJECT / "target" / "debug" / program, *arguments]
+        own = PROJECT / "target" / "debug" / program
+        command = [own if own.exists() else program, *arguments]
         with open(self.folder / f"{name}.txt", "a") as output:
             self.running[name] = subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -110,6 +111,44 @@ class League:
     def events(self, name):
         return [line for line in self.lines("data/leagues/*/journal.jsonl") if line.get("event") == name]
 
+    def unjust_losses(self):
+        """Yields the technical losses of innocent players: the referee had an answer of the loser in time, which said
+        that the player knew another token or had not joined the match. (Our players give no other wrong answer.)"""
+        for line in self.events("Recorded"):
+            result, match_id, referee = line["result"], line["match_id"], line["referee_id"]
+            if result["details"]["status"] != "TECHNICAL_LOSS" or not referee.startswith("REF"):
+                continue
+            log = [*self.lines(f"logs/agents/{referee}.log.jsonl")]
+            for loser in sorted({*result["score"]} - {result["winner"]}):
+                refused = [
+                    entry["message"]["context"]["problem"] for entry in log
+                    if (entry.get("match_id"), entry.get("peer")) == (match_id, loser)
+                    and (entry["event_type"], entry["message_type"]) == ("reply_received", "GAME_ERROR")
+                    and entry["message"]["action_required"] not in ("GAME_OVER", "GAME_ERROR")
+                ]
+                if refused:
+                    yield f"{loser} answered in time, and lost {match_id}: {refused}"
+
+    def forgotten(self):
+        """Returns the recorded results that their players do not remember, as `P01 R2M1`."""
+        known = set()
+        for path in self.folder.glob("data/players/P*/history.json"):
+            history = json.loads(path.read_text())
+            known |= {f"{history['player_id']} {past['match_id']}" for past in history["matches"]}
+        played = {f"{player} {line['match_id']}" for line in self.events("Recorded") for player in line["result"]["score"]}
+        return sorted(played - known)
+
+    def count_injustice(self, counts):
+        """Adds to the counters the matches that ended with a technical loss, the unjust losses, and the results that
+        their players do not remember. Returns the unjust losses."""
+        for line in self.events("Recorded"):
+            counts["technical losses"] += line["result"]["details"]["status"] == "TECHNICAL_LOSS"
+            counts["results to remember"] += len(line["result"]["score"])
+        unjust = [*self.unjust_losses()]
+        counts["unjust losses"] += len(unjust)
+        counts["results forgotten"] += len(self.forgotten())
+        return unjust
+
     def output(self, name):
         return (self.folder / f"{name}.txt").read_text()
 
@@ -137,7 +176,8 @@ class League:
                 if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
                     yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
 
-        verify = [PROJECT / "target" / "debug" / "league", "verify"]
+        screens = [path.name for path in self.folder.glob("*.txt")]
+        verify = [PROJECT / "target" / "debug" / "league", "verify", *screens]
         verified = subprocess.run(verify, cwd=self.folder, capture_output=True, text=True)
         if verified.returncode:
             yield f"league verify: {verified.stdout}{verified.stderr}"

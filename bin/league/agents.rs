@@ -1,6 +1,6 @@
-//! The agents that a manager starts as processes of its own: referees and players of a local league,
-//! or the referees of a class. They end when their standard input closes, so none is left behind,
-//! however the manager ends.
+//! The agents that a manager starts as processes of its own: referees and players of a local
+//! league, or the referees of a class. They end when their standard input closes, so none is left
+//! behind, however the manager ends.
 
 pub mod by_hand;
 pub mod entrants;
@@ -29,14 +29,20 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a condition that no other thread signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
+/// Maximum time that the league waits for players that begin again.
+const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
+
 /// The options of a league that its agents get too.
 const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id", "--seed"];
+
+/// The seed for the players, where they must not know that of the draws.
+pub const PLAYERS_SEED: &str = "--players-seed";
 
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
-/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
-/// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
+/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for
+/// what other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
 pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     while !condition() {
@@ -51,12 +57,43 @@ pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
 
 /// The children of a manager. Their standard inputs close when it ends.
 #[derive(Default)]
-pub struct Children(Vec<(String, Child)>);
+pub struct Children(Vec<Agent>);
+
+/// A child: an agent of the league.
+struct Agent {
+    id: String,
+    /// The player; none if the agent is a referee.
+    player: Option<Entrant>,
+    command: Command,
+    process: Child,
+}
+
+impl Agent {
+    /// Starts an agent.
+    fn start(id: String, player: Option<&Entrant>, mut command: Command) -> io::Result<Agent> {
+        let process = start_process(&mut command, player)?;
+        Ok(Agent {
+            id,
+            player: player.cloned(),
+            command,
+            process,
+        })
+    }
+
+    fn has_ended(&mut self) -> bool {
+        !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    fn kill(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
 
 impl Children {
-    /// Starts the referees and those players that run on this machine. `stored` is the league that is
-    /// resumed: its agents get the ports that they had, since an agent on the port of another could
-    /// not be told from it.
+    /// Starts the referees and those players that run on this machine. `stored` is the league that
+    /// is resumed: its agents get the ports that they had, since an agent on the port of another
+    /// could not be told from it.
     pub fn start(
         program: &Program,
         entrants: &[Entrant],
@@ -86,11 +123,7 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            let mut child = command.spawn().map_err(|error| explain(&command, error))?;
-            if let Some(player) = player {
-                relay(&player.name, &mut child);
-            }
-            children.push((id, child));
+            children.push(Agent::start(id, player, command)?);
         }
 
         Ok(Children(children))
@@ -98,11 +131,12 @@ impl Children {
 
     /// Returns true if as many agents have registered since this program started as there are
     /// children, and none of the children is still missing from a league that is resumed. (A player
-    /// that asks for no id may get another one than its child has here.) The error names a child that
-    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    /// that asks for no id may get another one than its child has here.) The error names a child
+    /// that has failed, or has ended before it registered; one that is killed later is lost like
+    /// any agent.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
-        for (id, child) in &mut self.0 {
-            let end = child.try_wait().ok().flatten();
+        for Agent { id, process, .. } in &mut self.0 {
+            let end = process.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
                 return Err(Exit::failure(format!(
                     "{id} has ended, so the league does not begin; what it said stands above, \
@@ -114,7 +148,7 @@ impl Children {
         Ok(manager.store.read(|league| {
             let members = league.members.keys();
             let here = members.filter(|id| is_here(manager, id)).count();
-            let mut ids = self.0.iter().map(|(id, _)| id);
+            let mut ids = self.0.iter().map(|agent| &agent.id);
             let is_missing = ids.any(|id| league.members.contains_key(id) && !is_here(manager, id));
             !is_missing && here >= self.0.len()
         }))
@@ -122,23 +156,64 @@ impl Children {
 
     /// Kills all children.
     pub fn kill(&mut self) {
-        for (_, child) in &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
+        self.0.iter_mut().for_each(Agent::kill);
+    }
+
+    /// Starts all players again, without their histories, and waits for a while until they have
+    /// registered. No match may be in play. One that does not come back loses its matches.
+    pub fn begin_anew(&mut self, manager: &Manager) {
+        let mut players: Vec<&mut Agent> = self.0.iter_mut().collect();
+        players.retain(|agent| agent.player.is_some());
+        for agent in &mut players {
+            agent.process.stdin = None; // the player ends
         }
+        until(SHUTDOWN_TIMEOUT, || {
+            players.iter_mut().all(|agent| agent.has_ended())
+        });
+
+        let registrations = |id: &str| manager.notifier.status(id).registrations;
+        let mut counts = Vec::new();
+        for agent in players {
+            agent.kill();
+            counts.push((agent.id.clone(), registrations(&agent.id)));
+            let started = archive_history(manager, &agent.id)
+                .and_then(|()| start_process(&mut agent.command, agent.player.as_ref()));
+            match started {
+                Ok(process) => agent.process = process,
+                Err(error) => print_error(&error.to_string()),
+            }
+        }
+
+        until(RESTART_TIMEOUT, || {
+            counts
+                .iter()
+                .all(|(id, before)| registrations(id) > *before)
+        });
     }
 
     /// Waits for a while until all have ended by themselves. The others end with this process.
     pub fn wait(&mut self) {
-        until(SHUTDOWN_TIMEOUT, || {
-            let mut children = self.0.iter_mut();
-            children.all(|(_, child)| !matches!(child.try_wait(), Ok(None)))
-        });
+        until(SHUTDOWN_TIMEOUT, || self.0.iter_mut().all(Agent::has_ended));
     }
 }
 
-/// Prints what a player writes, with the player's name before each line. A problem that comes again in
-/// another match is printed once, and counted.
+/// Starts the process of an agent. What a player writes is printed with its name.
+fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
+    let mut process = command.spawn().map_err(|error| explain(command, error))?;
+    if let Some(player) = player {
+        relay(&player.name, &mut process);
+    }
+    Ok(process)
+}
+
+/// Gives the history of a player another name, so that the player begins without one.
+fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
+    let folder = manager.program.data.join("players").join(id);
+    storage::archive(&folder.join("history.json"))
+}
+
+/// Prints what a player writes, with the player's name before each line. A problem that comes again
+/// in another match is printed once, and counted.
 fn relay(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
@@ -188,33 +263,59 @@ fn is_here(manager: &Manager, id: &str) -> bool {
     manager.notifier.status(id).registrations > 0
 }
 
-/// Points the saved credentials of an agent of the stored league to this manager, which may have
-/// another address now. Returns the port that the agent had. Credentials whose key the league does
-/// not know are those of a stranger, and are left alone.
+/// Writes the credentials of an agent of the stored league as the journal has them, with the
+/// address of this manager, which may be another one now. So it does not matter what has happened
+/// to the file, unless it belongs to an agent of an unfinished league elsewhere. Returns the port
+/// that the agent had.
 fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<u16>, Exit> {
-    let saved = Credentials::load(&program.data, id);
-    let (Some(mut saved), Some(stored)) = (saved, stored) else {
+    let member = stored.and_then(|league| Some((league, league.members.get(id)?)));
+    let Some((stored, member)) = member else {
         return Ok(None);
     };
-    let key = Some(&saved.registration_key);
-    let mut members = stored.members.values();
-    if !members.any(|member| member.meta.registration_key.as_ref() == key) {
+    let Some(key) = &member.meta.registration_key else {
         return Ok(None);
-    }
+    };
 
     // The agent of the earlier run may still be ending.
-    until(SHUTDOWN_TIMEOUT, || {
-        credentials::lock(&program.data, id).is_ok()
-    });
-    saved.manager = local_url(program);
-    saved.save(&program.data)?;
-    let endpoint = Endpoint::parse(&saved.endpoint);
+    let data = &program.data;
+    until(SHUTDOWN_TIMEOUT, || credentials::lock(data, id).is_ok());
 
+    let restored = Credentials {
+        agent_id: id.into(),
+        registration_key: key.clone(),
+        league_id: stored.config.league.league_id.clone(),
+        manager: local_url(program),
+        endpoint: member.meta.contact_endpoint.clone(),
+        token: Some(member.token.clone()),
+        proves_itself: true,
+        is_over: stored.closed,
+    };
+    match Credentials::load(data, id) {
+        Ok(None) if stored.closed => return Ok(None),
+        Ok(Some(saved)) if !has_key(stored, &saved.registration_key) => {
+            saved.check_may_replace(&restored.manager, data)?;
+        }
+        Err(_) => {
+            let file = credentials::file(data, id);
+            let text = "was damaged, and is restored from the journal";
+            print_error(&format!("{} {text}", file.display()));
+        }
+        _ => {}
+    }
+    restored.save(data)?;
+
+    let endpoint = Endpoint::parse(&restored.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
-/// is none, or if this manager has a port of its own: then another one may run here.
+/// Returns true if an agent of the league has registered with that key.
+fn has_key(league: &League, key: &String) -> bool {
+    let mut members = league.members.values();
+    members.any(|member| member.meta.registration_key.as_ref() == Some(key))
+}
+
+/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if
+/// there is none, or if this manager has a port of its own: then another one may run here.
 fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u16 {
     if program.args.has("--port") {
         return 0;
@@ -259,7 +360,9 @@ pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16)
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
-        if let Some(value) = program.args.text(shared) {
+        let hidden = program.args.text(PLAYERS_SEED);
+        let hidden = hidden.filter(|_| shared == "--seed" && player.is_some());
+        if let Some(value) = hidden.or(program.args.text(shared)) {
             command.args([shared, value]);
         }
     }

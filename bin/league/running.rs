@@ -1,8 +1,8 @@
 //! A league that a command has prepared, and the part of the tool that runs within its manager: the
 //! pages, the children of a local league, and the files that are kept at the end.
 //!
-//! The manager calls it by the trait `Hooks` at the few moments of its life that concern it. The
-//! league itself is played by `src/manager.rs`, which knows nothing of this.
+//! The manager calls it by the trait `ManagerHooks` at the few moments of its life that concern it.
+//! The league itself is played by `src/manager.rs`, which knows nothing of this.
 
 pub mod operator;
 pub mod rehearsal;
@@ -13,11 +13,12 @@ use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
-use crate::page::view::LeagueView;
+use crate::page::view::{LeagueView, Practice};
 use crate::page::{WebPages, render};
-use crate::practice::{comparison, delete_last_practice, restore_last_practice, statistics};
+use crate::practice::comparison::{self, Comparison};
+use crate::practice::{delete_last_practice, restore_last_practice, statistics};
 use league::manager::league::League;
-use league::manager::{self, Hooks, Manager};
+use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
@@ -76,6 +77,8 @@ pub struct Setup {
     pub kind: LeagueKind,
     /// The players that are started here, in the order of their ids.
     pub entrants: Vec<Entrant>,
+    /// The names of the user's own players, of a practice or a comparison.
+    pub own: Vec<String>,
     /// The league that lies in the data folder.
     pub stored: Option<League>,
     /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
@@ -89,17 +92,18 @@ impl Setup {
         Setup {
             kind,
             entrants: Vec::new(),
+            own: Vec::new(),
             stored: None,
             _lock: None,
         }
     }
 }
 
-/// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
-/// is run again in the place of this process.
+/// Runs a manager until its league is over. If the operator has ordered a new lobby, the same
+/// command is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
-    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn Hooks>);
+    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn ManagerHooks>);
     if end.is_err() && hooks.setup.kind.is_practice() {
         lock(&hooks.children).kill(); // they write into the folders
         restore_last_practice(&args)?;
@@ -111,7 +115,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 
     match *lock(&hooks.new_lobby_port) {
         None => Ok(()),
-        Some(port) => Err(restart_process(port).into()),
+        Some(port) => Err(restart_process(port, true).into()),
     }
 }
 
@@ -131,20 +135,25 @@ struct ToolHooks {
 
 impl ToolHooks {
     fn new(args: &Args, setup: Setup) -> ToolHooks {
-        let is_local = setup.kind.is_local();
+        let practice = setup.kind.is_practice().then(|| Practice {
+            own: setup.own.clone(),
+            is_comparison: setup.kind == LeagueKind::Comparison,
+        });
+        let document = Document::new(setup.kind.is_local(), practice);
 
         ToolHooks {
             setup,
             web_pages: WebPages::new(log_folder(args)),
             children: Mutex::default(),
-            document: Arc::new(Document::new(is_local)),
+            document: Arc::new(document),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
         }
     }
 
-    /// Writes the files that tell other commands of this league: who plays, and where the manager is.
+    /// Writes the files that tell other commands of this league: who plays, and where the manager
+    /// is.
     fn write_marks(&self, manager: &Manager) -> Result<(), Exit> {
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
@@ -173,11 +182,14 @@ impl ToolHooks {
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
-            let mut own = self.setup.entrants.clone();
-            own.retain(Entrant::is_own);
-            let own: Vec<String> = own.into_iter().map(|entrant| entrant.name).collect();
             print_line(&format!("\n{}", statistics::completeness(view)));
-            print_line(&statistics::report(view, &own));
+            print_line(&statistics::report(view, &self.setup.own));
+        }
+
+        if self.setup.kind == LeagueKind::Comparison
+            && let Some(comparison) = Comparison::of(view, comparison::MAX_BLOCKS)
+        {
+            manager.terminal.print_line(&comparison.news());
         }
 
         for player in manager.store.read(screen::players_without_a_match) {
@@ -198,9 +210,9 @@ impl ToolHooks {
         self.web_pages.linger();
         if self.setup.kind.is_local() {
             let config = manager.program.config.clone();
-            let checked = Checked::new(config, &manager.program.args);
-            if let Err(exit) = checked.and_then(|checked| checked.check()) {
-                print_error(&exit.message);
+            match Checked::new(config, &manager.program.args) {
+                Ok(checked) => drop(checked.print_differences()),
+                Err(exit) => print_error(&exit.message),
             }
         }
 
@@ -212,21 +224,22 @@ impl ToolHooks {
     }
 }
 
-impl Hooks for ToolHooks {
+impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
-            LeagueKind::Comparison => comparison::follow(manager, &self.document),
+            LeagueKind::Comparison => {}
             _ => manager::screen::follow(manager, |league, the_match| {
                 screen::trace_hint(league, the_match, "")
             }),
         }
         self.write_marks(manager)?;
 
-        if self.setup.kind != LeagueKind::Serve {
+        let is_closed = manager.store.read(|league| league.closed);
+        if self.setup.kind != LeagueKind::Serve && !is_closed {
             self.start_children(manager)?;
         }
         if self.setup.kind == LeagueKind::Class {
@@ -238,8 +251,8 @@ impl Hooks for ToolHooks {
 
         // The league does not begin without its own agents.
         while !lock(&self.children).have_registered(manager)? {
-            let version = manager.store.version();
-            manager.store.wait_for_change(version, CHECK_INTERVAL);
+            let changes = manager.store.change_count();
+            manager.store.wait_for_change(changes, CHECK_INTERVAL);
         }
 
         if self.setup.kind.is_practice() {
@@ -247,11 +260,33 @@ impl Hooks for ToolHooks {
         }
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
-                let pairings = comparison::pairings(&league.ids(AgentKind::Player));
-                league.start(manager.seed, pairings)
+                let players = league.ids(AgentKind::Player);
+                league.start_event(manager.seed, comparison::pairings(&players, manager.seed))
             })?;
         }
         Ok(())
+    }
+
+    fn before_round(&self, manager: &Manager, round: u32) {
+        if self.setup.kind != LeagueKind::Comparison {
+            return;
+        }
+        let Some(blocks) = comparison::blocks_before(round, self.setup.entrants.len()) else {
+            return;
+        };
+
+        let view = self.document.current(manager);
+        let Some(comparison) = Comparison::of(&view, blocks) else {
+            return;
+        };
+        manager.terminal.print_line(&comparison.news());
+        if comparison.verdict().is_some() {
+            if let Err(error) = manager.close() {
+                manager.terminal.print_line(&error.to_string());
+            }
+        } else if blocks > 0 {
+            lock(&self.children).begin_anew(manager);
+        }
     }
 
     fn page(&self, manager: &Manager, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
@@ -302,6 +337,10 @@ impl Hooks for ToolHooks {
             return true;
         }
         !manager.program.args.has("--stay")
+    }
+
+    fn trusts_this_machine(&self) -> bool {
+        !self.setup.kind.is_local()
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {

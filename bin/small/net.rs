@@ -53,7 +53,7 @@ fn read_options() -> Result<Options, String> {
     Ok(options)
 }
 
-/// What the programs need from `config/system.json`.
+/// The part of `config/system.json` that the programs need.
 #[derive(Deserialize)]
 pub struct Settings {
     pub default_league_id: String,
@@ -86,7 +86,7 @@ impl RetryPolicy {
     }
 }
 
-/// What the programs need from `config/leagues/ID.json`.
+/// The part of `config/leagues/ID.json` that the programs need.
 #[derive(Clone, Deserialize)]
 pub struct LeagueFile {
     pub display_name: String,
@@ -100,7 +100,7 @@ pub struct Participants {
     pub max_players: usize,
 }
 
-/// What every agent has.
+/// The parts that every agent has.
 pub struct Agent {
     pub kind: AgentKind,
     /// For example `P01`. The manager does not use it.
@@ -115,7 +115,7 @@ pub struct Agent {
     log: Mutex<File>,
 }
 
-/// Where a request goes, the token that proves its sender, and the time limit for the reply.
+/// The receiver of a request, the token that proves its sender, and the time limit for the reply.
 pub struct Destination {
     pub url: String,
     pub token: Option<String>,

@@ -57,9 +57,10 @@ fn winner(players: &[String; 2], moves: &[Move], _: u32) -> Win {
             };
         }
     }
+
     Win {
         seat: None,
-        reason: "the board is full, and nobody has three in a row".into(),
+        reason: "the board is full, and no player has three in a row".into(),
     }
 }
 

@@ -103,6 +103,7 @@ impl<'de> Deserializer<'de> for &mut Recorder {
         } else {
             self.schema["format"] = name.into();
         }
+
         if name == "date-time" {
             self.schema["description"] = "a UTC time like \"2025-01-15T10:30:00Z\"".into();
         }

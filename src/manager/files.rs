@@ -2,8 +2,9 @@
 //! has a result.
 //!
 //! The journal is the truth, so nothing is lost if these files are deleted. A thread writes them
-//! while the league is played; it holds the lock of the league only while it copies the state. If a
-//! file cannot be written, the others are written nevertheless, and it is tried again.
+//! while the league is played; it holds the lock of the league only while it copies the state,
+//! which shares the matches. If a file cannot be written, the others are written nevertheless, and
+//! it is tried again.
 
 use super::Manager;
 use super::queries::scheduled_rounds;
@@ -11,8 +12,9 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::storage::{self, Access};
 use crate::values::Timestamp;
-use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use serde::Serialize;
+use serde_json::json;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 use std::{io, thread};
@@ -24,8 +26,8 @@ const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 pub struct WrittenFiles {
     /// The number of events when all files were last written.
     version: Option<u64>,
-    /// The ids of the matches with a file.
-    matches: BTreeSet<String>,
+    /// The number of results, in the order in which they were recorded, that have a file.
+    results: usize,
     /// True if the last write failed.
     has_failed: bool,
 }
@@ -42,7 +44,8 @@ pub fn keep_writing(manager: &Arc<Manager>) {
 }
 
 impl Manager {
-    /// Writes what is new in the league. That it cannot be written is said once, and stops no league.
+    /// Writes what is new in the league. That it cannot be written is said once, and stops no
+    /// league.
     pub fn write_files(&self) {
         let mut written = lock(&self.written_files);
         let result = self.write_changes(&mut written);
@@ -61,24 +64,25 @@ impl Manager {
             if written.version == Some(league.version) {
                 return None;
             }
-            let schedule = league.schedule_preview().into_owned();
+            let new_results = league.played[written.results..].iter();
             Some((
                 league.version,
                 league.rounds_completed,
                 league.table(),
-                schedule,
+                league.schedule_preview().into_owned(),
+                new_results
+                    .filter_map(|id| league.find(id).cloned())
+                    .collect::<Vec<_>>(),
             ))
         });
-        let Some((version, rounds, table, schedule)) = news else {
+        let Some((version, rounds, table, schedule, new_results)) = news else {
             return Ok(());
         };
 
         let mut result = Ok(());
-        for the_match in &schedule {
+        for the_match in &new_results {
             let id = &the_match.id;
-            if let Some(recorded) = &the_match.recorded
-                && !written.matches.contains(id)
-            {
+            if let Some(recorded) = &the_match.recorded {
                 let content = json!({
                     "match_id": id,
                     "round_id": the_match.round,
@@ -88,31 +92,45 @@ impl Manager {
                     "result": recorded.result,
                     "recorded_at": recorded.at,
                 });
-                match self.write_file("matches", id, content) {
-                    Ok(()) => drop(written.matches.insert(id.clone())),
-                    error => result = error,
+                if let Err(error) = self.write_file("matches", id, content) {
+                    result = Err(error);
                 }
             }
         }
 
         let standings = json!({"version": version, "rounds_completed": rounds, "standings": table});
-        let schedule = json!({"rounds": scheduled_rounds(&schedule, None)});
-        self.write_file("leagues", "rounds", schedule)
+        let rounds = BTreeMap::from([("rounds", scheduled_rounds(&schedule, None))]);
+        self.write_file("leagues", "rounds", rounds)
             .and(self.write_file("leagues", "standings", standings))
             .and(result)?;
         written.version = Some(version);
+        written.results += new_results.len();
         Ok(())
     }
 
     /// Writes `data/KIND/ID/NAME.json`, with the fields that all files have.
-    fn write_file(&self, kind: &str, name: &str, mut content: Value) -> io::Result<()> {
+    fn write_file(&self, kind: &str, name: &str, content: impl Serialize) -> io::Result<()> {
         let league_id = self.program.league_id();
-        content["schema_version"] = "1.0.0".into();
-        content["league_id"] = league_id.into();
-        content["last_updated"] = json!(Timestamp::now());
+        let file = LeagueFile {
+            schema_version: "1.0.0",
+            league_id,
+            last_updated: Timestamp::now(),
+            content,
+        };
 
         let mut path = self.program.data.join(kind).join(league_id);
         path.push(format!("{name}.json"));
-        storage::replace_json(&path, Access::AllUsers, &content)
+        storage::replace_json(&path, Access::AllUsers, &file)
     }
+}
+
+/// A file with the fields that all files have. Its text is written from the content itself, since
+/// the `Value` of a long schedule takes several times the memory of its text.
+#[derive(Serialize)]
+struct LeagueFile<'a, T> {
+    schema_version: &'static str,
+    league_id: &'a str,
+    last_updated: Timestamp,
+    #[serde(flatten)]
+    content: T,
 }

@@ -6,7 +6,9 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, RejectionKind, answer};
+use super::registration::{
+    Application, Rejection, RejectionKind, registration_reply, with_address,
+};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
@@ -51,7 +53,9 @@ impl Agent for Manager {
             ManagerRequest::MatchResultReport(report) => self.report(request, &report)?.into(),
             ManagerRequest::LeagueQuery(query) => {
                 let sender = self.authenticate(request)?;
-                let answer = self.store.read(|league| league.answer(&query, &sender));
+                let answer = self
+                    .store
+                    .read(|league| league.answer_query(&query, &sender));
                 answer?.into()
             }
             ManagerRequest::StartLeague(_) => self.start_league(request)?.into(),
@@ -107,18 +111,15 @@ impl Agent for Manager {
         self.hooks.page(self, path, query, peer)
     }
 
+    /// Players are logged at the rate of unknown agents: they need not ask often.
     fn is_known(&self, envelope: &Envelope) -> bool {
         let token = envelope.auth_token.as_deref().unwrap_or_default();
         !self.program.config.system.security.enable_auth_tokens
             || constant_time_eq(token, &self.operator_token)
-            || self
-                .store
-                .read(|league| league.token_owner(token).is_some())
-    }
-
-    /// A closed league would be set aside by its next manager.
-    fn prepare_restart(&self) -> bool {
-        !self.store.read(|league| league.closed)
+            || self.store.read(|league| {
+                let owner = league.token_owner(token);
+                owner.is_some_and(|owner| owner.kind == AgentKind::Referee)
+            })
     }
 
     /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
@@ -150,11 +151,17 @@ impl Manager {
         let referees = self
             .store
             .read(|league| self.notifier.available_referees(league));
+        let trusted = self.is_operator(request);
+        let meta = if trusted {
+            meta.clone()
+        } else {
+            with_address(meta, request.peer)
+        };
         let mut application = Application {
             kind,
-            meta,
+            meta: &meta,
             request,
-            trusted: self.is_operator(request),
+            trusted,
             referee_wanted: referees.is_empty(),
             max_per_address: self.max_per_address,
             unreachable: &self.notifier.unreachable(),
@@ -163,12 +170,12 @@ impl Manager {
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = self.decide_registration(&application)?;
+        let mut decision = self.commit_registration(&application)?;
         let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
             application.now = Timestamp::now();
-            decision = self.decide_registration(&application)?;
+            decision = self.commit_registration(&application)?;
         }
 
         match &decision {
@@ -184,15 +191,16 @@ impl Manager {
                 _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
             },
         }
-        Ok(answer(kind, decision, self.program.league_id()))
+        Ok(registration_reply(kind, decision, self.program.league_id()))
     }
 
     /// Decides a registration and stores it.
-    fn decide_registration(
+    fn commit_registration(
         &self,
         application: &Application,
     ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store.commit(|league| Ok(league.register(application)))
+        self.store
+            .commit(|league| Ok(league.decide_registration(application)))
     }
 
     /// Prints who was not accepted, and why.

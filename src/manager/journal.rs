@@ -17,9 +17,13 @@ use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
 const VERSION: u32 = 5;
+/// The file with the operator's token, next to the journal. It is written after the journal's first
+/// line, so where it exists a journal without any line is a damaged one.
+pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
+    /// Behind a lock that threads can wait for.
     inner: Shared<Inner>,
     /// Keeps other managers out.
     _lock: File,
@@ -27,6 +31,7 @@ pub struct Store {
 
 struct Inner {
     league: League,
+    /// The file, to which a line is added and synced.
     journal: JsonLinesFile,
     /// The number of changes since the start of the program, with those that are not in the
     /// journal.
@@ -35,8 +40,13 @@ struct Inner {
 
 impl Store {
     /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is
-    /// first archived with the files of its matches.
-    pub fn open(data: &Path, config: Config, is_fresh: bool) -> io::Result<Store> {
+    /// first archived with the files of its matches. A restarted process keeps a closed one.
+    pub fn open(
+        data: &Path,
+        config: Config,
+        is_fresh: bool,
+        is_restarted: bool,
+    ) -> io::Result<Store> {
         let league_id = config.league.league_id.clone();
         let folder = storage::league_folder(data, &league_id);
         let path = folder.join("journal.jsonl");
@@ -45,7 +55,7 @@ impl Store {
         let mut journal = open_journal(&path, &mut league);
 
         let must_archive = match &journal {
-            Ok(_) => league.closed || is_fresh && league.version > 0,
+            Ok(_) => league.closed && !is_restarted || is_fresh && league.version > 0,
             Err(_) => is_fresh,
         };
         if must_archive {
@@ -67,6 +77,11 @@ impl Store {
             inner: Shared::new(inner),
             _lock: lock,
         })
+    }
+
+    /// Returns what was done with an incomplete last line of the journal, if there was one.
+    pub fn warning(&self) -> Option<String> {
+        self.inner.lock().journal.warning.clone()
     }
 
     /// Reads the league.
@@ -115,15 +130,15 @@ impl Store {
     }
 
     /// Returns the number of changes since the start of the program.
-    pub fn version(&self) -> u64 {
+    pub fn change_count(&self) -> u64 {
         self.inner.lock().changes
     }
 
-    /// Waits until the version is another one, or the timeout has passed.
-    pub fn wait_for_change(&self, version: u64, timeout: Duration) {
+    /// Waits until the number of changes is another one, or the timeout has passed.
+    pub fn wait_for_change(&self, known: u64, timeout: Duration) {
         drop(
             self.inner
-                .wait_until(timeout, |inner| inner.changes != version),
+                .wait_until(timeout, |inner| inner.changes != known),
         );
     }
 }
@@ -140,6 +155,11 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
     })?;
 
     if number == 0 {
+        if path.with_file_name(OPERATOR_FILE).exists() {
+            let error = io::Error::other("it has no line; put it back, or start with --fresh");
+            return Err(storage::with_path(path, error));
+        }
+
         lines.append(&json!({"journal_version": VERSION}))?;
     }
     Ok(lines)

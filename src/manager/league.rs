@@ -19,7 +19,7 @@ use crate::values::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// A registered agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -128,8 +128,8 @@ pub struct League {
     pub config: Config,
     /// The registered agents, by id.
     pub members: BTreeMap<String, Member>,
-    /// The schedule, in the order of the rounds.
-    pub matches: Vec<Match>,
+    /// The schedule, in the order of the rounds. A copy of it shares the matches.
+    pub matches: Vec<Arc<Match>>,
     /// Makes the league reproducible.
     pub seed: Option<u64>,
     /// See [`Event::Started`].
@@ -140,6 +140,9 @@ pub struct League {
     pub paused: bool,
     /// The ids of the removed players.
     pub removed: BTreeSet<String>,
+    /// The players that were removed before the start, by id. They are members no more, and do not
+    /// come back until they are restored.
+    pub removed_seats: BTreeMap<String, Member>,
     /// The restored players that have not registered since, and when they were restored. For some
     /// minutes they may register without their token (`registration.rs`).
     pub restored: BTreeMap<String, Timestamp>,
@@ -152,19 +155,10 @@ pub struct League {
     /// Grows when the content of an announcement may change: a match got a referee, or an agent
     /// registered with other data.
     pub announcement_version: u64,
+    /// The wins, draws, losses and points of each player.
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
-    pub(super) table: CachedTable,
-}
-
-/// A table that is made when it is first asked for. Leagues are equal without regard to it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CachedTable(pub(super) OnceLock<Vec<Standing>>);
-
-impl PartialEq for CachedTable {
-    fn eq(&self, _: &CachedTable) -> bool {
-        true
-    }
+    pub(super) table: OnceLock<Vec<Standing>>,
 }
 
 impl League {
@@ -179,20 +173,21 @@ impl League {
             closed: false,
             paused: false,
             removed: BTreeSet::new(),
+            removed_seats: BTreeMap::new(),
             restored: BTreeMap::new(),
             played: Vec::new(),
             rounds_completed: 0,
             version: 0,
             announcement_version: 0,
             stats: BTreeMap::new(),
-            table: CachedTable::default(),
+            table: OnceLock::new(),
         }
     }
 
     /// Changes the state by an event.
     pub fn apply(&mut self, event: &Event) {
         self.version += 1;
-        self.table = CachedTable::default();
+        self.table = OnceLock::new();
         match event {
             Event::Registered(member) => self.apply_registered(member),
             Event::Started { seed, rounds } => {
@@ -219,9 +214,13 @@ impl League {
                 self.removed.insert(player_id.clone());
             }
             Event::Removed { player_id } => {
-                self.members.remove(player_id);
+                let removed = self.members.remove_entry(player_id);
+                self.removed_seats.extend(removed);
             }
             Event::Restored { player_id, at } => {
+                if self.removed_seats.remove(player_id).is_some() {
+                    return; // it registers like a new player
+                }
                 self.removed.remove(player_id);
                 self.restored.insert(player_id.clone(), *at);
             }
@@ -242,6 +241,7 @@ impl League {
         let Some(the_match) = self.find_mut(&recorded.match_id) else {
             return;
         };
+
         the_match.recorded = Some(recorded.clone());
         for assignment in &mut the_match.assignments {
             assignment.tokens = Default::default(); // only an open match needs them
@@ -283,17 +283,17 @@ impl League {
     }
 
     /// Returns the match with that id.
-    pub fn find(&self, match_id: &str) -> Option<&Match> {
-        self.matches.get(self.position(match_id)?)
+    pub fn find(&self, match_id: &str) -> Option<&Arc<Match>> {
+        self.matches.get(self.match_index(match_id)?)
     }
 
     fn find_mut(&mut self, match_id: &str) -> Option<&mut Match> {
-        let position = self.position(match_id)?;
-        self.matches.get_mut(position)
+        let position = self.match_index(match_id)?;
+        self.matches.get_mut(position).map(Arc::make_mut)
     }
 
     /// Returns the position of the match `R{round}M{number}` in the schedule.
-    fn position(&self, match_id: &str) -> Option<usize> {
+    fn match_index(&self, match_id: &str) -> Option<usize> {
         let (round, number) = match_id.strip_prefix('R')?.split_once('M')?;
         let (round, number): (u32, usize) = (round.parse().ok()?, number.parse().ok()?);
         let before = self.matches.partition_point(|m| m.round < round);
@@ -302,7 +302,7 @@ impl League {
     }
 
     /// Returns a player's matches, in the order of the schedule.
-    pub fn matches_of(&self, player_id: &str) -> impl Iterator<Item = &Match> {
+    pub fn matches_of(&self, player_id: &str) -> impl Iterator<Item = &Arc<Match>> {
         self.matches
             .iter()
             .filter(move |m| m.seat(player_id).is_some())
@@ -314,19 +314,21 @@ impl League {
     }
 
     /// Returns the matches of a round; none if there is no such round.
-    pub fn round(&self, round: u32) -> &[Match] {
+    pub fn matches_of_round(&self, round: u32) -> &[Arc<Match>] {
         let start = self.matches.partition_point(|m| m.round < round);
         let end = self.matches.partition_point(|m| m.round <= round);
         &self.matches[start..end]
     }
 
     /// Returns the matches of a round that have no result yet.
-    pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Match> {
-        self.round(round).iter().filter(|m| m.recorded.is_none())
+    pub fn open_matches(&self, round: u32) -> impl Iterator<Item = &Arc<Match>> {
+        self.matches_of_round(round)
+            .iter()
+            .filter(|m| m.recorded.is_none())
     }
 
     /// Returns the matches of a round that have no result yet and are assigned to a referee.
-    pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Match> {
+    pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Arc<Match>> {
         self.open_matches(round)
             .filter(move |m| m.referee() == Some(referee))
     }
@@ -339,7 +341,7 @@ impl League {
     }
 
     /// Returns the phase of the league.
-    pub fn progress(&self) -> LeaguePhase {
+    pub fn phase(&self) -> LeaguePhase {
         if !self.started {
             LeaguePhase::Waiting
         } else if self.open_round().is_some() {
@@ -351,7 +353,7 @@ impl League {
 
     /// Returns true if all matches are played, or the league was closed early.
     pub fn is_over(&self) -> bool {
-        self.progress() == LeaguePhase::Completed
+        self.phase() == LeaguePhase::Completed
     }
 
     /// Returns the statistics of a player.
@@ -401,17 +403,18 @@ impl Match {
 }
 
 /// Returns the matches of all rounds, numbered within each: `R1M1`, `R1M2`, …
-pub fn scheduled_matches(rounds: &[Vec<[String; 2]>]) -> Vec<Match> {
+pub fn scheduled_matches(rounds: &[Vec<[String; 2]>]) -> Vec<Arc<Match>> {
     let mut matches = Vec::with_capacity(rounds.iter().map(Vec::len).sum());
     for (round, pairs) in (1..).zip(rounds) {
         for (number, players) in (1..).zip(pairs) {
-            matches.push(Match {
+            let the_match = Match {
                 id: format!("R{round}M{number}"),
                 round,
                 players: players.clone(),
                 assignments: Vec::new(),
                 recorded: None,
-            });
+            };
+            matches.push(Arc::new(the_match));
         }
     }
     matches

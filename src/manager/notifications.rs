@@ -1,10 +1,11 @@
 //! The notifications that the manager sends, and what an agent lacks of them.
 //!
 //! Nothing is queued. One `Progress` says what may be told to an agent now, another one what the
-//! agent has been told. `Progress::next` compares them, and returns the first notification that the
-//! agent lacks. So an agent that is slow gets the newest table and not all tables, a notification
-//! that did not arrive is still lacking, and an agent that registers again starts with an older
-//! progress. (The leader of a Raft cluster keeps such a number for each follower.)
+//! agent has been told. `Progress::next_notification` compares them, and returns the first
+//! notification that the agent lacks. So an agent that is slow gets the newest table and not all
+//! tables, a notification that did not arrive is still lacking, and an agent that registers again
+//! starts with an older progress. (The leader of a Raft cluster keeps such a number for each
+//! follower.)
 //!
 //! The methods of `League` make the messages; see "Rounds" and "Standings and notifications" in
 //! `protocol.md`. `notifier.rs` sends them. Read next: `standings.rs`, the table in most of them.
@@ -55,7 +56,7 @@ pub enum Notification {
 impl Progress {
     /// Returns the first notification that an agent with this progress lacks, and the progress that
     /// it has with it. `newest` is what may be told to it now.
-    pub fn next(self, newest: Progress) -> Option<(Notification, Progress)> {
+    pub fn next_notification(self, newest: Progress) -> Option<(Notification, Progress)> {
         let mut next = self;
         let notification = if self.results < newest.results {
             next.results = newest.results;
@@ -72,6 +73,7 @@ impl Progress {
         } else {
             return None;
         };
+
         Some((notification, next))
     }
 
@@ -97,10 +99,8 @@ impl Published {
 
 impl Notification {
     /// Returns true if the agent counts as told after a call with this error, or with none. The
-    /// call was the last of `attempts` that failed one after the other, and `max_attempts` are
-    /// made.
-    pub fn is_received(self, error: Option<&CallError>, attempts: u32, max_attempts: u32) -> bool {
-        let is_last = attempts >= max_attempts;
+    /// call `is_last` if it was the last attempt of the retry policy.
+    pub fn is_received(self, error: Option<&CallError>, is_last: bool) -> bool {
         match error {
             None => true,
             Some(CallError::JsonRpc(..) | CallError::Refused(..) | CallError::InvalidReply(..)) => {
@@ -124,6 +124,7 @@ impl League {
         let is_announced =
             (self.open_round()).is_some_and(|round| self.assigned_matches(round).next().is_some());
         let mut members = self.members.values();
+
         Progress {
             results: self.played.len(),
             rounds: self.rounds_completed,
@@ -136,8 +137,9 @@ impl League {
         }
     }
 
-    /// Returns a notification as all agents get it, or all players; none if there is nothing to tell.
-    pub fn message(&self, notification: Notification) -> Option<PlayerRequest> {
+    /// Returns a notification as all agents get it, or all players; none if there is nothing to
+    /// tell.
+    pub fn message_of(&self, notification: Notification) -> Option<PlayerRequest> {
         Some(match notification {
             Notification::Table => self.standings_update().into(),
             Notification::RoundEnd(round) => self.round_completed(round).into(),
@@ -165,7 +167,7 @@ impl League {
     /// Returns the unfinished matches of a round that have a referee.
     pub fn assigned_matches(&self, round: u32) -> impl Iterator<Item = (&Match, &MatchAssignment)> {
         self.open_matches(round)
-            .filter_map(|the_match| Some((the_match, the_match.assignment()?)))
+            .filter_map(|the_match| Some((&**the_match, the_match.assignment()?)))
     }
 
     /// Returns the token of a player's match in a round; none if the assignment has none. The
@@ -173,7 +175,7 @@ impl League {
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
         for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {
-                return assignment.token(seat);
+                return assignment.token_of_seat(seat);
             }
         }
         None
@@ -204,8 +206,8 @@ impl League {
             entry.player_A_standings = Some(self.stats(a).record);
             entry.player_B_standings = Some(self.stats(b).record);
             if assignment.referee_id == referee {
-                entry.player_A_token = assignment.token(0);
-                entry.player_B_token = assignment.token(1);
+                entry.player_A_token = assignment.token_of_seat(0);
+                entry.player_B_token = assignment.token_of_seat(1);
             }
         }
         entry
@@ -229,7 +231,7 @@ impl League {
     /// Returns the end of a round.
     pub fn round_completed(&self, round: u32) -> RoundCompleted {
         let mut summary = RoundSummary::default();
-        for the_match in self.round(round) {
+        for the_match in self.matches_of_round(round) {
             summary.total_matches += 1;
             let recorded = the_match.recorded.as_ref();
             match recorded.map(|recorded| result_status(&recorded.result)) {
@@ -279,7 +281,7 @@ impl League {
 
 impl MatchAssignment {
     /// Returns the match token of a player; none if the referee makes its own.
-    fn token(&self, seat: usize) -> Option<String> {
+    fn token_of_seat(&self, seat: usize) -> Option<String> {
         Some(self.tokens[seat].clone()).filter(|token| !token.is_empty())
     }
 }

@@ -7,11 +7,10 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::journal::Store;
 use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
-use super::recipient::{Call, Recipient, Task, Texts};
+use super::recipient::{AgentStatus, Delivery, Recipient, RefereeState, Task, Texts};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
@@ -61,6 +60,7 @@ impl Notifier {
                 recipients: members.map(recipient).collect(),
             }
         });
+
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
@@ -79,10 +79,13 @@ impl Notifier {
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
-        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+        let [written, new] = [before, newest].map(|published| Progress {
+            is_over: published.referees.is_over, // the end is published to referees first
+            ..published.players
+        });
+        self.write_new_texts(&mut state.texts, league, written, new);
 
         let has_new_announcement = before.referees.announcement != newest.referees.announcement;
-        let is_end = newest.players.is_over && !before.players.is_over;
         let mut threads = Vec::new();
         for member in league.members.values() {
             let Some(recipient) = state.recipients.get_mut(&member.id) else {
@@ -91,7 +94,7 @@ impl Notifier {
             if has_new_announcement || recipient.announcement.is_none() {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
-            if is_end {
+            if newest.to(member.kind).is_over && !before.to(member.kind).is_over {
                 recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
@@ -111,7 +114,7 @@ impl Notifier {
         mut written: Progress,
         newest: Progress,
     ) {
-        while let Some((notification, next)) = written.next(newest) {
+        while let Some((notification, next)) = written.next_notification(newest) {
             written = next;
             let recipients = match notification {
                 Notification::Table | Notification::Announcement(_) => {
@@ -119,7 +122,8 @@ impl Notifier {
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };
-            if let Some(message) = league.message(notification) {
+
+            if let Some(message) = league.message_of(notification) {
                 texts.insert(notification, self.write(&message, recipients));
             }
             if let Notification::Announcement(round) = notification {
@@ -139,6 +143,7 @@ impl Notifier {
         if member.kind != AgentKind::Referee || newest.referees.announcement == 0 {
             return None;
         }
+
         let message = league.announcement(league.open_round()?, Some(&member.id));
         Some(self.write(&message.into(), 1))
     }
@@ -156,8 +161,8 @@ impl Notifier {
                 match notifier.next_task(&id) {
                     Task::Wait(time) => thread::park_timeout(time), // ends when the thread is woken
                     // A panic is logged by its hook, and does not end the thread.
-                    Task::Call(call) => {
-                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.call(&id, &call)));
+                    Task::Deliver(delivery) => {
+                        let _ = catch_unwind(AssertUnwindSafe(|| notifier.deliver(&id, &delivery)));
                     }
                 }
             }
@@ -171,6 +176,7 @@ impl Notifier {
             texts,
             recipients,
         } = &mut *state;
+
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
             None => Task::Wait(self.timeout()),
@@ -178,9 +184,9 @@ impl Notifier {
     }
 
     /// Makes a call to an agent, and records the result.
-    fn call(&self, id: &str, call: &Call) {
+    fn deliver(&self, id: &str, delivery: &Delivery) {
         let started = Instant::now();
-        let result = self.send(id, call);
+        let result = self.send(id, delivery);
         let elapsed = started.elapsed();
 
         let mut state = lock(&self.state);
@@ -188,11 +194,12 @@ impl Notifier {
         let Some(recipient) = state.recipients.get_mut(id) else {
             return;
         };
+
         let kind = recipient.kind;
-        let is_changed = recipient.record_call(call, &result, elapsed, published);
+        let is_changed = recipient.record_call(delivery, &result, elapsed, published);
 
         // Wake the round loop if it may wait for this.
-        let is_last = matches!(call, Call::Notify { .. }) && state.have_received(kind);
+        let is_last = matches!(delivery, Delivery::Notify { .. }) && state.have_received(kind);
         drop(state);
         if is_changed || is_last {
             self.store.notify_all();
@@ -200,11 +207,11 @@ impl Notifier {
     }
 
     /// Sends a notification or a ping once, to the address at which the agent is registered now.
-    fn send(&self, id: &str, call: &Call) -> Result<Value, CallError> {
+    fn send(&self, id: &str, delivery: &Delivery) -> Result<Value, CallError> {
         let member = self.store.read(|league| {
             let member = league.members.get(id)?.clone();
-            let match_token = match call {
-                Call::Notify {
+            let match_token = match delivery {
+                Delivery::Notify {
                     notification: Notification::Announcement(round),
                     ..
                 } => league.match_token(*round, id),
@@ -215,11 +222,13 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
+
         let peer = self.peer(&member);
-        let Call::Notify { text, .. } = call else {
+        let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;
             return Ok(Value::Null);
         };
+
         let mut own_fields = json!({"auth_token": member.token});
         if let Some(token) = match_token {
             own_fields["match_token"] = json!(token);
@@ -329,8 +338,10 @@ impl Notifier {
     /// ports no program answers get all attempts of the retry policy, and no more.
     pub fn is_done(&self) -> bool {
         let state = lock(&self.state);
+        let published = state.published;
         let mut recipients = state.recipients.values();
-        recipients.all(|one| one.is_gone() || one.has_received(state.published))
+        published.players.is_over == published.referees.is_over
+            && recipients.all(|one| one.is_gone() || one.has_received(published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,

@@ -4,9 +4,9 @@
 //! referee that lets it pass is overdue, and the round loop (`rounds.rs`) gives its matches to
 //! another one.
 
-use super::agent_status::RefereeState;
 use super::league::League;
 use super::notifier::Notifier;
+use super::recipient::RefereeState;
 use crate::games;
 use crate::protocol::AgentKind;
 use crate::values::Timestamp;

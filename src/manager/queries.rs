@@ -5,7 +5,7 @@
 //! `protocol.md`. Read next: `notifications.rs`.
 
 use super::league::{League, Match, Member, scheduled_matches};
-use super::standings::{PlayerStats, Score, rank_groups};
+use super::standings::{PlayerStats, rank_groups};
 use crate::json::decode;
 use crate::protocol::{
     AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
@@ -16,10 +16,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// The reason why a paused league does not go on.
-pub const PAUSED_REASON: &str =
+const PAUSED_REASON: &str =
     "the league is paused: no further match begins until the operator says resume";
+
+/// The reason why a league without referees does not go on.
+pub const NO_REFEREE_REASON: &str =
+    "no referee is left: the league waits until one registers or answers again";
 
 /// The answer to GET_STANDINGS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -30,7 +35,7 @@ pub struct StandingsData {
 
 impl League {
     /// Answers a query. Fails only if it has no type to answer with.
-    pub fn answer(
+    pub fn answer_query(
         &self,
         query: &LeagueQuery,
         sender: &Member,
@@ -79,7 +84,7 @@ impl League {
 
     /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
-        self.table.0.get_or_init(|| self.sort_table()).clone()
+        self.table.get_or_init(|| self.sort_table()).clone()
     }
 
     fn sort_table(&self) -> Vec<Standing> {
@@ -98,7 +103,7 @@ impl League {
             });
         }
 
-        let mut scores: Vec<&Score> = Vec::new();
+        let mut scores = Vec::new();
         for the_match in &self.matches {
             if let Some(recorded) = &the_match.recorded {
                 scores.push(&recorded.result.score);
@@ -122,7 +127,7 @@ impl League {
 
     /// Returns the matches of all rounds; before the start those that there would be with the
     /// players so far.
-    pub fn schedule_preview(&self) -> Cow<'_, [Match]> {
+    pub fn schedule_preview(&self) -> Cow<'_, [Arc<Match>]> {
         if self.started {
             Cow::Borrowed(&self.matches)
         } else {
@@ -139,7 +144,8 @@ impl League {
             let last = schedule.last().map_or(0, |m| m.round);
             return Err(wrong_param("round_id", format!("must be 1 to {last}")));
         }
-        Ok(JsonObject::from_iter([("rounds".into(), rounds.into())]))
+
+        Ok(JsonObject::from_iter([("rounds".into(), json!(rounds))]))
     }
 
     fn next_match(&self, player: &Member) -> Value {
@@ -147,6 +153,7 @@ impl League {
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
+
         json!({"next_match": {
             "match_id": next.id,
             "round_id": next.round,
@@ -204,14 +211,26 @@ impl League {
         }
     }
 
+    /// Returns the reason if no match may begin at present.
+    pub fn waiting_reason(&self, available_referees: &[String]) -> Option<&'static str> {
+        if self.paused {
+            Some(PAUSED_REASON)
+        } else if available_referees.is_empty() {
+            Some(NO_REFEREE_REASON)
+        } else {
+            None
+        }
+    }
+
     /// Returns the status of the league. `waiting` is the reason why a running league does not go
     /// on.
     pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
         let is_paused = self.paused && !self.is_over();
         let paused = is_paused.then(|| PAUSED_REASON.into());
+
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
-            status: self.progress(),
+            status: self.phase(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
@@ -225,31 +244,48 @@ fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
     ProtocolError::field(ErrorCode::MissingField, &field, problem)
 }
 
+/// A round of the schedule as it is shown.
+#[derive(Debug, Serialize)]
+pub struct ScheduledRound<'a> {
+    round_id: u32,
+    matches: Vec<ScheduledMatch<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+#[allow(non_snake_case, reason = "fields are named by the specification")]
+struct ScheduledMatch<'a> {
+    match_id: &'a str,
+    player_A_id: &'a str,
+    player_B_id: &'a str,
+    status: &'static str,
+    winner: Option<&'a str>,
+}
+
 /// Returns the rounds of a schedule as they are shown, or one of them.
-pub fn scheduled_rounds(schedule: &[Match], round_id: Option<u32>) -> Vec<Value> {
+pub fn scheduled_rounds(schedule: &[Arc<Match>], round_id: Option<u32>) -> Vec<ScheduledRound<'_>> {
     let mut rounds = Vec::new();
     for round in schedule.chunk_by(|a, b| a.round == b.round) {
         let number = round[0].round;
         if round_id.is_none_or(|requested| requested == number) {
-            let matches: Vec<Value> = round.iter().map(scheduled_match).collect();
-            rounds.push(json!({"round_id": number, "matches": matches}));
+            rounds.push(ScheduledRound {
+                round_id: number,
+                matches: round.iter().map(scheduled_match).collect(),
+            });
         }
     }
     rounds
 }
 
-fn scheduled_match(the_match: &Match) -> Value {
-    let winner = the_match
-        .recorded
-        .as_ref()
-        .map(|recorded| &recorded.result.winner);
-    json!({
-        "match_id": the_match.id,
-        "player_A_id": the_match.players[0],
-        "player_B_id": the_match.players[1],
-        "status": the_match.status(),
-        "winner": winner,
-    })
+fn scheduled_match(the_match: &Arc<Match>) -> ScheduledMatch<'_> {
+    let recorded = the_match.recorded.as_ref();
+    let [player_a, player_b] = &the_match.players;
+    ScheduledMatch {
+        match_id: &the_match.id,
+        player_A_id: player_a,
+        player_B_id: player_b,
+        status: the_match.status(),
+        winner: recorded.and_then(|recorded| recorded.result.winner.as_deref()),
+    }
 }
 
 impl Match {

@@ -1,13 +1,15 @@
-//! One agent as the notifier sees it: what it has been told, how its last calls went, and which
-//! call is due. Locks, threads and the network are in `notifier.rs`.
+//! One agent as the notifier sees it: what it has been told, which call is due, and how its last
+//! calls went. From these follows whether it answers, and whether a referee may get matches. Locks,
+//! threads and the network are in `notifier.rs`. Nothing of it is stored on disk.
 
-use super::agent_status::{AgentStatus, RefereeState};
 use super::notifications::{Notification, Progress, Published};
+use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
 use crate::program::attempts::Attempts;
-use crate::program::config::{RetryPolicy, SystemFile};
-use crate::protocol::AgentKind;
+use crate::program::config::SystemFile;
+use crate::protocol::{AgentKind, LeagueError};
+use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -30,9 +32,8 @@ pub struct Recipient {
     pub announcement: Option<Arc<Broadcast>>,
     /// Its delivery thread.
     pub thread: Option<Thread>,
-    policy: RetryPolicy,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
-    /// pinged at the base delay of the retry policy instead.
+    /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
@@ -49,13 +50,13 @@ pub struct Recipient {
 /// The next work of a delivery thread.
 pub enum Task {
     /// Call the agent now.
-    Call(Call),
+    Deliver(Delivery),
     /// Wait, until the thread is woken or the time has passed.
     Wait(Duration),
 }
 
 /// A call to an agent.
-pub enum Call {
+pub enum Delivery {
     /// Asks whether it answers.
     Ping,
     /// Tells it what it lacks.
@@ -78,7 +79,6 @@ impl Recipient {
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            policy,
             ping_interval: system.timeouts.ping_interval_sec.0,
             progress: Progress::default(),
             needs_reset: true,
@@ -91,7 +91,11 @@ impl Recipient {
 
     /// Returns true if the agent has received all that is published.
     pub fn has_received(&self, published: Published) -> bool {
-        !self.needs_reset && self.progress.next(published.to(self.kind)).is_none()
+        !self.needs_reset
+            && self
+                .progress
+                .next_notification(published.to(self.kind))
+                .is_none()
     }
 
     /// Returns true if it has received all, or does not answer.
@@ -130,10 +134,10 @@ impl Recipient {
 
         let call_at = self.call_at.unwrap_or(now);
         let wait = call_at.saturating_duration_since(now);
-        let Some((notification, progress)) = self.progress.next(newest) else {
+        let Some((notification, progress)) = self.progress.next_notification(newest) else {
             return match wait.is_zero() {
                 _ if newest.is_over => Task::Wait(self.ping_interval), // the agents have ended
-                true => Task::Call(Call::Ping),
+                true => Task::Deliver(Delivery::Ping),
                 false => Task::Wait(wait),
             };
         };
@@ -145,7 +149,7 @@ impl Recipient {
             (Notification::Announcement(_), Some(own)) => own,
             _ => &texts[&notification],
         };
-        Task::Call(Call::Notify {
+        Task::Deliver(Delivery::Notify {
             notification,
             text: Arc::clone(text),
             progress,
@@ -155,7 +159,7 @@ impl Recipient {
     /// Records the result of a call. Returns true if it changes the status.
     pub fn record_call(
         &mut self,
-        call: &Call,
+        delivery: &Delivery,
         result: &Result<Value, CallError>,
         elapsed: Duration,
         published: Published,
@@ -171,9 +175,9 @@ impl Recipient {
         // about to start.
         let before = self.status.clone();
         let is_referee = self.kind == AgentKind::Referee;
-        let is_ping = matches!(call, Call::Ping);
+        let is_ping = matches!(delivery, Delivery::Ping);
         if !self.has_attempts_left() || !is_referee && is_ping {
-            let is_assignment = self.record_receipt(call, error) && is_referee;
+            let is_assignment = self.record_receipt(delivery, error) && is_referee;
             // A referee that answers no ping may be suspended, and then it holds its round.
             let is_timeout = matches!(error, Some(CallError::Timeout(_)));
             let is_lost = is_timeout && is_referee && is_ping;
@@ -196,16 +200,17 @@ impl Recipient {
 
     /// Moves the progress on if the agent has received the notification. Returns true if it was an
     /// announcement.
-    fn record_receipt(&mut self, call: &Call, error: Option<&CallError>) -> bool {
-        let Call::Notify {
+    fn record_receipt(&mut self, delivery: &Delivery, error: Option<&CallError>) -> bool {
+        let Delivery::Notify {
             notification,
             progress,
             ..
-        } = call
+        } = delivery
         else {
             return false;
         };
-        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
+
+        if notification.is_received(error, !self.has_attempts_left()) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))
@@ -219,14 +224,113 @@ impl Recipient {
     /// Returns the time until the next call, if the agent lacks nothing or the last call failed.
     fn interval(&self, published: Published) -> Duration {
         let is_playing = self.kind == AgentKind::Referee && published.players.announcement > 0;
-        if let Some(delay) = self.attempts.delay()
-            && self.attempts.failed > 0
-        {
-            delay
-        } else if self.attempts.failed > 0 || self.status.last_error.is_some() || is_playing {
-            self.policy.base_delay_sec.0
+        let first_delay = self.attempts.first_delay();
+        if self.attempts.failed > 0 {
+            self.attempts.delay().unwrap_or(first_delay)
+        } else if self.status.last_error.is_some() || is_playing {
+            first_delay
         } else {
             self.ping_interval
         }
     }
+}
+
+/// States whether a referee may get matches.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub enum RefereeState {
+    /// The referee answers, or has not been called yet.
+    #[default]
+    Available,
+    /// The referee could not be reached, or has answered no ping. It is available again when it
+    /// answers.
+    Lost,
+    /// The referee answered an assignment with an error. It is available again when it registers or
+    /// reports a result.
+    Refusing,
+    /// The referee has not reported in time. It is available again when it registers or reports a
+    /// result.
+    Overdue,
+}
+
+/// The status of one agent.
+#[derive(Debug, Clone, Default)]
+pub struct AgentStatus {
+    /// The reason why the last call failed; `None` if it succeeded.
+    pub last_error: Option<String>,
+    /// The same without anything that the agent has sent.
+    pub public_error: Option<String>,
+    /// The time that the agent took for its last answer, in milliseconds.
+    pub response_ms: Option<u32>,
+    /// The number of its registrations since this program started.
+    pub registrations: u32,
+    /// The state of a referee. A player is available or lost, which changes nothing for its
+    /// matches.
+    pub referee: RefereeState,
+    /// The reason for which a referee is not available: the rest of a sentence after its id.
+    pub problem: String,
+}
+
+impl AgentStatus {
+    /// Records the result of a call, which was an assignment, another notification or a ping. An
+    /// agent that could not be reached is lost; `is_lost` is true if it is lost anyway.
+    pub fn record_call(
+        &mut self,
+        result: &Result<Value, CallError>,
+        is_assignment: bool,
+        is_lost: bool,
+        elapsed: Duration,
+    ) {
+        let error = result.as_ref().err();
+        if error.is_none() {
+            self.response_ms = Some(elapsed.as_millis() as u32);
+        }
+
+        // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
+        let failure =
+            error.filter(|error| !matches!(error, CallError::JsonRpc(..) | CallError::Local(_)));
+        self.last_error = failure.map(CallError::explain);
+        self.public_error = failure.map(CallError::explain_in_public);
+
+        // Any HTTP answer means that a lost referee is there again.
+        match (self.referee, error) {
+            (RefereeState::Available, Some(error)) if is_lost || error.is_unreachable() => {
+                self.referee = RefereeState::Lost;
+                self.problem = error.explain();
+            }
+            (
+                RefereeState::Lost,
+                None | Some(CallError::HttpStatus(..) | CallError::InvalidReply(..)),
+            ) => {
+                self.referee = RefereeState::Available;
+            }
+            _ => {}
+        }
+
+        if is_assignment && let Some(reason) = refusal_reason(result) {
+            self.referee = RefereeState::Refusing;
+            self.problem = format!("{reason}, so it refuses its matches");
+        }
+    }
+}
+
+/// Returns the reason for which a referee refuses its matches, if its answer to an announcement is
+/// an error.
+fn refusal_reason(result: &Result<Value, CallError>) -> Option<String> {
+    let answer = match result {
+        Ok(answer) => answer,
+        Err(error @ (CallError::JsonRpc(..) | CallError::HttpStatus(..))) => {
+            return Some(error.explain());
+        }
+        Err(_) => return None,
+    };
+
+    let name = answer["message_type"].as_str()?;
+    if !name.ends_with("_ERROR") {
+        return None;
+    }
+
+    // A GAME_ERROR has the same fields.
+    let reason = decode::<LeagueError>(answer).map(|error| error.explain());
+    let text = format!("answered {name} {}", reason.unwrap_or_default());
+    Some(truncate(&text, MAX_QUOTED_CHARS))
 }

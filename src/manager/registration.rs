@@ -1,8 +1,8 @@
 //! Which agents may register, with which id and token; and which agent sent a request.
 //!
-//! `League::register` decides a registration. It first checks the description of the agent. Then it
-//! finds out which agent it is: a member that shows its token or its registration key, an agent at
-//! a member's endpoint, or a new one. `answer` makes the reply. The rules in words are in
+//! `League::decide_registration` first checks the description of the agent. Then it finds out which
+//! agent it is: a member that shows its token or its registration key, an agent at a member's
+//! endpoint, or a new one. `registration_reply` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
 use super::league::{Event, League, Member};
@@ -18,6 +18,7 @@ use crate::values::{
     truncate,
 };
 use std::collections::BTreeSet;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
@@ -85,11 +86,11 @@ impl Rejection {
 
 impl League {
     /// Accepts or rejects a registration. There is no event if the member stays as it was.
-    pub fn register(
+    pub fn decide_registration(
         &self,
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
-        let decision = self.decide_registration(application);
+        let decision = self.accepted_member(application);
         let Ok(member) = &decision else {
             return (None, decision);
         };
@@ -101,7 +102,7 @@ impl League {
         }
     }
 
-    fn decide_registration(&self, application: &Application) -> Result<Member, Rejection> {
+    fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
         let authenticated = self.authenticated_member(application);
         let at_endpoint = self.members.values().find(|m| is_at(m, application));
@@ -134,9 +135,13 @@ impl League {
             return Err(late(kind, at_endpoint));
         }
 
-        // A member without a proof gets a new token, once a second at most.
+        // A member without a proof gets a new token, once a second at most. One that has a key
+        // shows it, unless it does not answer.
         if let Some(member) = at_endpoint {
-            if member.kind != kind || member.peer != application.request.peer {
+            let key = member.meta.registration_key.as_deref();
+            let has_key = key.is_some_and(|key| !key.is_empty());
+            let is_owned = has_key && !application.unreachable.contains(&member.id);
+            if member.kind != kind || member.peer != application.request.peer || is_owned {
                 return Err(unreachable(kind, &taken(member)));
             }
             if application.now <= member.registered_at {
@@ -166,6 +171,7 @@ impl League {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
         }
+
         Ok(())
     }
 
@@ -193,26 +199,26 @@ impl League {
             return Err(rejection(format!("Not active: {problem}")));
         }
 
-        if let Some(member) = member
-            && self.removed.contains(&member.id)
+        let removed = self
+            .removed_seats
+            .values()
+            .find(|removed| is_at(removed, application) || proves_to_be(removed, application));
+        if let Some(member) = removed.or(member)
+            && (removed.is_some() || self.removed.contains(&member.id))
         {
             return Err(Rejection {
                 kind: RejectionKind::Removed,
                 reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
             });
         }
+
         Ok(())
     }
 
     /// Returns the member whose token or registration key was sent.
     fn authenticated_member(&self, application: &Application) -> Option<&Member> {
-        let token = &application.request.envelope.auth_token;
-        let key = &application.meta.registration_key;
-        self.members.values().find(|member| {
-            let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
-            member.kind == application.kind
-                && (is_secret(&member.token, token) || is_secret(own_key, key))
-        })
+        let mut members = self.members.values();
+        members.find(|member| proves_to_be(member, application))
     }
 
     /// Returns the player that the operator restored a short while ago, if it asks with its id or
@@ -243,6 +249,7 @@ impl League {
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
             return member.clone();
         }
+
         Member {
             meta,
             token: member.token.clone(),
@@ -271,22 +278,26 @@ impl League {
         let requested = sender.strip_prefix(&format!("{kind}:"));
         if let Some(id) = requested
             && kind.is_valid_id(id)
-            && !self.members.contains_key(id)
+            && !self.is_taken(id)
         {
             return id.into();
         }
 
         if let Some(listed) = self.listed_agent(application)
-            && !self.members.contains_key(&listed.id)
+            && !self.is_taken(&listed.id)
         {
             return listed.id.clone();
         }
 
         let mut number = 1;
-        while self.members.contains_key(&kind.format_id(number)) {
+        while self.is_taken(&kind.format_id(number)) {
             number += 1;
         }
         kind.format_id(number)
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.members.contains_key(id) || self.removed_seats.contains_key(id)
     }
 
     /// Returns the agent that the configuration lists for that endpoint.
@@ -320,7 +331,8 @@ impl League {
 
         let Some(token) = &envelope.auth_token else {
             let problem = "missing; it came with the registration";
-            return Err(wrong_token(ErrorCode::TokenMissing, problem));
+            let code = ErrorCode::TokenMissing;
+            return Err(ProtocolError::field(code, "auth_token", problem));
         };
 
         let problem = match (self.token_owner(token), named) {
@@ -339,15 +351,11 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        let error = ProtocolError::wrong_token(problem);
         Err(error
             .with_context("provided_token", truncate(token, 60))
             .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
-}
-
-fn wrong_token(code: ErrorCode, problem: impl Into<String>) -> ProtocolError {
-    ProtocolError::field(code, "auth_token", problem)
 }
 
 fn not_registered(sender: &str) -> ProtocolError {
@@ -365,6 +373,14 @@ fn is_at(member: &Member, application: &Application) -> bool {
         &member.meta.contact_endpoint,
         &application.meta.contact_endpoint,
     )
+}
+
+/// Returns true if the token or the registration key of a member was sent.
+fn proves_to_be(member: &Member, application: &Application) -> bool {
+    let token = &application.request.envelope.auth_token;
+    let key = &application.meta.registration_key;
+    let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
+    member.kind == application.kind && (is_secret(&member.token, token) || is_secret(own_key, key))
 }
 
 /// Returns true if a secret was sent, and is this one. An empty one is none: agents in other
@@ -405,6 +421,7 @@ pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), R
             reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
         });
     }
+
     Ok(())
 }
 
@@ -430,7 +447,12 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
             let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
             format!("{quoted} means this very machine, but the request came from {peer}; {hint}")
         }
-        Ok(parsed) if !application.trusted && parsed.address().is_some_and(|own| own != peer) => {
+        Ok(parsed)
+            if !application.trusted
+                && !peer.is_unspecified()
+                && !is_secure_name(endpoint, &parsed)
+                && parsed.address() != Some(peer) =>
+        {
             format!("{quoted} must be at {peer}, from which the request came")
         }
         Ok(_) => return Ok(()),
@@ -438,6 +460,26 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
 
     let problem = format!("contact_endpoint {problem}");
     Err(unreachable(application.kind, &problem))
+}
+
+/// Returns true for the name of a host that proves by its certificate that it is the one.
+fn is_secure_name(endpoint: &str, parsed: &Endpoint) -> bool {
+    endpoint.starts_with("https:") && parsed.address().is_none()
+}
+
+/// Returns the description of an agent with its address in the place of a host name that leads to
+/// it: the name could lead to another machine later.
+pub fn with_address(meta: &AgentMeta, peer: IpAddr) -> AgentMeta {
+    let mut meta = meta.clone();
+    if let Ok(parsed) = Endpoint::parse(&meta.contact_endpoint)
+        && parsed.address().is_none()
+        && !is_secure_name(&meta.contact_endpoint, &parsed)
+        && let Ok(mut found) = (&*parsed.host, parsed.port).to_socket_addrs()
+        && found.any(|address| address.ip().to_canonical() == peer)
+    {
+        meta.contact_endpoint = parsed.with_host(peer).to_string();
+    }
+    meta
 }
 
 fn rejection(reason: impl Into<String>) -> Rejection {
@@ -494,7 +536,11 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
 }
 
 /// Makes the reply to a registration.
-pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &str) -> Reply {
+pub fn registration_reply(
+    kind: AgentKind,
+    decision: Result<Member, Rejection>,
+    league_id: &str,
+) -> Reply {
     let response = match decision {
         Ok(member) => LeagueRegisterResponse {
             status: RegistrationStatus::Accepted,
@@ -510,6 +556,7 @@ pub fn answer(kind: AgentKind, decision: Result<Member, Rejection>, league_id: &
             ..Default::default()
         },
     };
+
     match kind {
         AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
         _ => response.into(),

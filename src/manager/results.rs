@@ -40,15 +40,22 @@ impl League {
                 return Ok(None);
             }
             let problem = format!("{id} is recorded already, and the first result stands");
-            let refusal = mismatch("match_id", problem);
+            let refusal = ProtocolError::mismatch("match_id", problem);
             return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
 
-        // Every referee that was given the match may report it.
+        // Every referee that was given the match may report it as played. A player may refuse the
+        // token of an earlier referee, so that one cannot know who fails.
         let mut assignments = the_match.assignments.iter();
         if !assignments.any(|assignment| assignment.referee_id == sender.id) {
             let problem = format!("{} is not the referee of {id}", sender.id);
-            return Err(mismatch("sender", problem));
+            return Err(ProtocolError::mismatch("sender", problem));
+        }
+
+        let has_the_match = the_match.referee() == Some(&*sender.id);
+        if !has_the_match && result_status(&result) == ResultStatus::TechnicalLoss {
+            let problem = format!("{id} was given to another referee, which decides who fails");
+            return Err(ProtocolError::mismatch("sender", problem));
         }
 
         check_result(&result, &the_match.players, &self.config.league)?;
@@ -72,7 +79,7 @@ impl League {
         };
         if round != the_match.round {
             let problem = format!("got {round}, but {id} is in round {}", the_match.round);
-            return Err(mismatch("round_id", problem));
+            return Err(ProtocolError::mismatch("round_id", problem));
         }
 
         let (game, expected) = (&report.game_type, &self.config.league.game_type);
@@ -87,10 +94,6 @@ impl League {
         }
         Ok(the_match)
     }
-}
-
-fn mismatch(field: &str, problem: String) -> ProtocolError {
-    ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
 /// Checks that a result is possible: it must be that which follows from the reported moves and
@@ -113,8 +116,8 @@ fn check_result(
         ));
     }
 
-    let replayed =
-        replay(result, players, game).map_err(|problem| mismatch("result.details", problem))?;
+    let replayed = result_of_moves(result, players, game)
+        .map_err(|problem| ProtocolError::mismatch("result.details", problem))?;
     let expected = games::match_result(&replayed, &rules.scoring);
     if result.winner == expected.winner
         && result_status(result) == replayed.status
@@ -122,21 +125,27 @@ fn check_result(
     {
         return Ok(());
     }
-    let (received, legal) = (describe(result), describe(&expected));
+
+    let (received, legal) = (describe_result(result), describe_result(&expected));
     let reason = replayed.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
-    Err(mismatch("result", problem))
+    Err(ProtocolError::mismatch("result", problem))
 }
 
 /// Returns the result that follows from the reported moves and number, or the reason why they are
 /// not possible. A technical loss does not follow from moves: only its players and its points can
 /// be checked.
-fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<GameResult, String> {
+fn result_of_moves(
+    result: &MatchResult,
+    players: &[String; 2],
+    game: &Game,
+) -> Result<GameResult, String> {
     let details = &result.details;
     let moves = games::moves_by_seat(players, &details.choices, &details.moves)?;
     if result_status(result) != ResultStatus::TechnicalLoss || details.drawn_number.is_some() {
         return game.replay(players, &moves, details.drawn_number);
     }
+
     Ok(GameResult {
         winner_player_id: result.winner.clone().filter(|id| players.contains(id)),
         reason: Some("a player failed".into()),
@@ -144,8 +153,8 @@ fn replay(result: &MatchResult, players: &[String; 2], game: &Game) -> Result<Ga
     })
 }
 
-fn describe(result: &MatchResult) -> String {
+fn describe_result(result: &MatchResult) -> String {
     let (status, score) = (result_status(result), &result.score);
-    let winner = result.winner.as_deref().unwrap_or("nobody");
+    let winner = result.winner.as_deref().unwrap_or("none");
     truncate(&format!("{status}, winner {winner}, score {score:?}"), 120)
 }

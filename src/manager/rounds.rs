@@ -13,9 +13,10 @@ use super::Manager;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use super::overdue::{FutureTime, ReportDeadlines};
-use super::queries::PAUSED_REASON;
+use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
+use crate::program::SHUTDOWN_TIMEOUT;
 use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
 use std::io;
@@ -33,8 +34,6 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
-const NO_REFEREE_REASON: &str =
-    "no referee is left: the league waits until one registers or answers again";
 
 /// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,6 +56,8 @@ pub struct RoundLoop<'a> {
     assigned_at: Instant,
     /// The time by which each referee must have reported its matches.
     reports: ReportDeadlines,
+    /// The time at which the end of the league was published to the referees.
+    ended_at: Option<Instant>,
 }
 
 impl<'a> RoundLoop<'a> {
@@ -69,6 +70,7 @@ impl<'a> RoundLoop<'a> {
             starts_at: None,
             assigned_at: Instant::now(),
             reports: ReportDeadlines::default(),
+            ended_at: None,
         }
     }
 
@@ -76,7 +78,7 @@ impl<'a> RoundLoop<'a> {
     pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) {
         let store = &self.manager.store;
         loop {
-            let version = store.version();
+            let changes = store.change_count();
             self.step();
             if store.read(&is_done) {
                 return;
@@ -86,7 +88,7 @@ impl<'a> RoundLoop<'a> {
                 Some(_) => STEP_INTERVAL,
                 None => IDLE_STEP_INTERVAL,
             };
-            store.wait_for_change(version, interval);
+            store.wait_for_change(changes, interval);
         }
     }
 
@@ -103,7 +105,7 @@ impl<'a> RoundLoop<'a> {
 
         // Publish what is new.
         let (threads, mut waiting) = store.read(|league| {
-            let reason = waiting_reason(league, &referees);
+            let reason = league.waiting_reason(&referees);
             let threads = self.publish(league, reason.is_none());
             self.reports.update(league, notifier);
             (threads, self.waiting(league, reason))
@@ -130,15 +132,14 @@ impl<'a> RoundLoop<'a> {
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
         let store = &self.manager.store;
-        store.read(|league| self.enter_open_round(league));
-        let (is_new, warnings) = store.commit(|league| {
+        self.enter_open_round();
+        let mut warnings = None; // none unless matches are assigned
+        let is_new = store.commit_event(|league| {
             let event = self.next_event(league, referees);
-            let warnings = match event {
-                Some(Event::Assigned { .. }) => Some(self.warnings(league, referees)),
-                _ => None,
-            };
-            let is_new = event.is_some();
-            Ok::<_, io::Error>((event, (is_new, warnings)))
+            if let Some(Event::Assigned { .. }) = event {
+                warnings = Some(self.lost_referee_warnings(league, referees));
+            }
+            event
         })?;
 
         // Matches are assigned.
@@ -156,11 +157,13 @@ impl<'a> RoundLoop<'a> {
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
     /// already goes on at once.
-    fn enter_open_round(&mut self, league: &League) {
-        if let Some(round) = league.open_round()
+    fn enter_open_round(&mut self) {
+        let store = &self.manager.store;
+        if let Some(round) = store.read(League::open_round)
             && round != self.round
         {
-            let is_resumed = league.assigned_matches(round).next().is_some();
+            self.manager.hooks.before_round(self.manager, round);
+            let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
             self.round = round;
             self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
         }
@@ -176,7 +179,7 @@ impl<'a> RoundLoop<'a> {
 
         let round = league.open_round()?;
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || waiting_reason(league, referees).is_some() {
+        if walkover.is_some() || league.waiting_reason(referees).is_some() {
             return walkover;
         }
 
@@ -185,7 +188,7 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
         let mut warnings = Vec::new();
         for id in league.ids(AgentKind::Referee) {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();
@@ -200,7 +203,8 @@ impl<'a> RoundLoop<'a> {
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when
-    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The
+    /// end of the league is published to referees first, since their players may lack a result.
     fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();
@@ -225,6 +229,10 @@ impl<'a> RoundLoop<'a> {
         if !(is_published || is_due && self.have_players_received(league, before.players)) {
             referees.announcement = 0;
         }
+        players.is_over &= self.have_referees_ended();
+        if referees.is_over {
+            self.ended_at.get_or_insert_with(Instant::now);
+        }
         notifier.publish(league, Published { players, referees })
     }
 
@@ -246,6 +254,15 @@ impl<'a> RoundLoop<'a> {
         self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT
             || published.announcement == league.announcement_version
                 && self.manager.notifier.have_received(AgentKind::Player)
+    }
+
+    /// Returns true if all referees that answer have taken the end of the league, or have had
+    /// enough time to finish what they were sending.
+    fn have_referees_ended(&self) -> bool {
+        self.ended_at.is_some_and(|time| {
+            time.elapsed() >= SHUTDOWN_TIMEOUT
+                || self.manager.notifier.have_received(AgentKind::Referee)
+        })
     }
 
     /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of
@@ -283,16 +300,5 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = self.reports.describe_awaited_reports(league);
         }
         waiting
-    }
-}
-
-/// Returns the reason if no match may begin at present.
-fn waiting_reason(league: &League, available_referees: &[String]) -> Option<&'static str> {
-    if league.paused {
-        Some(PAUSED_REASON)
-    } else if available_referees.is_empty() {
-        Some(NO_REFEREE_REASON)
-    } else {
-        None
     }
 }

@@ -20,13 +20,15 @@ impl League {
         if self.started || players >= needed && referees > 0 {
             return None;
         }
+
         Some(format!(
             "{players} of at least {needed} players and {referees} of at least 1 referee have registered"
         ))
     }
 
-    /// Starts the league with these rounds, unless something is lacking or it has started already.
-    pub fn start(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
+    /// Returns the start of the league with these rounds, unless something is lacking or it has
+    /// started already.
+    pub fn start_event(&self, seed: Option<u64>, rounds: Vec<Vec<[String; 2]>>) -> Option<Event> {
         let may_start = !self.started && self.missing_to_start().is_none();
         may_start.then_some(Event::Started { seed, rounds })
     }

@@ -44,14 +44,14 @@ pub fn follow(manager: &Arc<Manager>, hint: Hint) {
 }
 
 impl Manager {
-    /// Prints what is new in the league, and at its end the table and the champion. Returns the number
-    /// of events; `None` if the end has been printed, or if nothing is to be printed.
+    /// Prints what is new in the league, and at its end the table and the champion. Returns the
+    /// number of events; `None` if the end has been printed, or if nothing is to be printed.
     pub fn print_news(&self) -> Option<u64> {
         let mut screen = lock(&self.screen);
         let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
         let (version, lines, end) = self.store.read(|league| {
             let lines = screen.news(self, league);
-            (league.version, lines, screen.end(league))
+            (league.version, lines, screen.final_lines(league))
         });
 
         for line in lines {
@@ -72,15 +72,15 @@ impl Screen {
             registered: BTreeMap::new(),
             round: 0,
             results: league.played.len(),
-            has_ended: false,
+            has_ended: league.closed,
         };
-        screen.arrivals(league);
+        screen.arrivals(league, |_| false);
         screen
     }
 
     /// Returns the lines for what is new.
     fn news(&mut self, manager: &Manager, league: &League) -> Vec<String> {
-        let mut lines = self.arrivals(league);
+        let mut lines = self.arrivals(league, |line| manager.program.may_print(line));
         if league.started && self.round == 0 {
             let name = manager.program.args.text("--name");
             let name = sanitize(name.unwrap_or(&league.config.league.display_name));
@@ -89,20 +89,20 @@ impl Screen {
 
         let new = league.played[self.results..].iter();
         for the_match in new.filter_map(|id| league.find(id)) {
-            self.open_round(the_match.round, league, &mut lines);
+            self.add_round(the_match.round, league, &mut lines);
             let line = result_line(league, the_match);
             lines.extend(line.map(|line| line + &(self.hint)(league, the_match)));
         }
         self.results = league.played.len();
 
         if let Some(round) = league.open_round() {
-            self.open_round(round, league, &mut lines);
+            self.add_round(round, league, &mut lines);
         }
         lines
     }
 
     /// Adds a line with the matches of a new round, and before it the table after the last one.
-    fn open_round(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
+    fn add_round(&mut self, round: u32, league: &League, lines: &mut Vec<String>) {
         if round <= self.round {
             return;
         }
@@ -112,7 +112,7 @@ impl Screen {
         self.round = round;
 
         let mut pairs = Vec::new();
-        for the_match in league.round(round) {
+        for the_match in league.matches_of_round(round) {
             let names = the_match.players.each_ref().map(|id| name(league, id));
             pairs.push(names.join(" meets "));
         }
@@ -123,15 +123,16 @@ impl Screen {
         ));
     }
 
-    /// Returns a line for each agent that has registered since the last time, or has done so again.
-    fn arrivals(&mut self, league: &League) -> Vec<String> {
+    /// Returns a line for each agent that has registered since the last time; or has done so again,
+    /// if its line may be printed.
+    fn arrivals(&mut self, league: &League, may_print: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         for member in league.members.values() {
             let (id, time) = (&member.id, member.registered_at);
             if self.registered.get(id) == Some(&time) {
                 continue;
             }
-            self.registered.insert(id.clone(), time);
+            let is_first = self.registered.insert(id.clone(), time).is_none();
 
             let mut line = format!("{} is here", sanitize(&member.name_and_id()));
             let mut others = league.members.values();
@@ -141,16 +142,19 @@ impl Screen {
             {
                 line += &format!("; {} has the same name", other.id);
             }
-            lines.push(line);
+            if is_first || may_print(&line) {
+                lines.push(line);
+            }
         }
         lines
     }
 
     /// Returns the final table and the champion when the league is over.
-    fn end(&mut self, league: &League) -> Option<String> {
+    fn final_lines(&mut self, league: &League) -> Option<String> {
         if !league.is_over() {
             return None; // The table of a running league is not made each time.
         }
+
         self.has_ended = true;
 
         let table = league.table();

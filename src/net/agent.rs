@@ -64,12 +64,6 @@ pub trait Agent: Send + Sync + 'static {
     /// only a limited number of messages of others.
     fn is_known(&self, envelope: &Envelope) -> bool;
 
-    /// Prepares the agent for a restart of its process. Returns false if the process must go on,
-    /// since more than its memory would be lost.
-    fn prepare_restart(&self) -> bool {
-        true
-    }
-
     /// Returns what `GET /health` shows.
     fn health(&self) -> Value;
 }
@@ -99,10 +93,10 @@ pub struct Tool<'a> {
     pub description: &'static str,
     /// True if the tool changes nothing.
     pub read_only: bool,
-    /// The schema of the arguments.
-    pub input_schema: Value,
-    /// The schema of the answer.
-    pub output_schema: Value,
+    /// Makes the schema of the arguments, for a client that lists the tools.
+    pub input_schema: fn() -> Value,
+    /// Makes the schema of the answer.
+    pub output_schema: fn() -> Value,
     /// Runs the tool with its arguments, for a caller at an address.
     pub run: Box<RunTool<'a>>,
 }
@@ -122,8 +116,8 @@ impl<'a> Tool<'a> {
             name,
             description,
             read_only: true,
-            input_schema: schema_of::<Q>(),
-            output_schema: schema_of::<A>(),
+            input_schema: schema_of::<Q>,
+            output_schema: schema_of::<A>,
             run: Box::new(move |arguments, peer| {
                 let arguments = decode::<Q>(arguments).map_err(ProtocolError::from)?;
                 Ok(json!(run(arguments, peer)?))

@@ -129,6 +129,17 @@ impl CallError {
         self.describe("", "", "")
     }
 
+    /// Returns the same without anything that the peer has sent: everybody may read it.
+    pub fn explain_in_public(&self) -> String {
+        match self {
+            CallError::HttpStatus(status, _) => format!("answered HTTP {status}"),
+            CallError::JsonRpc(code, _) => format!("answered JSON-RPC error {code}"),
+            CallError::Refused(error, _) => format!("refused with {}", error.error_code),
+            CallError::InvalidReply(..) => "answered wrongly".into(),
+            _ => self.explain(),
+        }
+    }
+
     /// Returns the same about a call of `tool`, with the number of attempts (`, at the last of 3
     /// attempts`) and the expected answer. Each of the three may be empty.
     pub fn describe(&self, tool: &str, attempts: &str, expected: &str) -> String {
@@ -156,7 +167,7 @@ impl CallError {
                 format!("was not called, by a fault of our own machine: {reason}")
             }
             _ => {
-                let (answer, mut detail) = self.answer();
+                let (answer, mut detail) = self.describe_answer();
                 if expected.is_empty() && !detail.is_empty() {
                     detail = format!(": {detail}");
                 } else if answer.starts_with('{') {
@@ -167,11 +178,12 @@ impl CallError {
                 format!("answered {answer}{to}{attempts}{instead}{detail}")
             }
         };
+
         truncate(&text, 3 * MAX_QUOTED_CHARS)
     }
 
     /// Returns the answer that came, as it can stand in a sentence, and what is wrong in it.
-    fn answer(&self) -> (String, String) {
+    fn describe_answer(&self) -> (String, String) {
         let answer = match self {
             CallError::HttpStatus(status, _) if self.page().is_some() => {
                 format!("HTTP {status} with a page of text")
@@ -194,5 +206,6 @@ fn with_prefix(prefix: &str, text: &str) -> String {
     if text.is_empty() {
         return String::new();
     }
+
     format!("{prefix}{text}")
 }

@@ -6,7 +6,7 @@
 //! direction.
 
 use super::call_error::CallError;
-use super::log::{Content, Field, Level, Log, to_json};
+use super::log::{Content, Field, Log, to_json};
 use super::sync::{lock, secret};
 use crate::json::FieldError;
 use crate::protocol::{
@@ -107,8 +107,10 @@ impl Client {
             .max_idle_connections(0)
             .input_buffer_size(8 << 10) // the default of 128 KB is cleared for every request
             .output_buffer_size(8 << 10)
+            .max_response_header_size(7 << 10) // more would not fit into the buffer, and be no answer
             .user_agent("even-odd-league")
             .build();
+
         Client {
             identity: Mutex::new((sender.into(), None)),
             http: ureq::Agent::with_parts(config, DefaultConnector::new(), AddressResolver),
@@ -170,10 +172,6 @@ impl Client {
             .message("reply_received", &reply, fields, Content::Full(&reply));
         let parsed = parsed?;
         self.log.warnings(&to.id, &defaults, &parsed);
-        if parsed.envelope.conversation_id != context.conversation_id {
-            let text = format!("{} answered in another conversation", to.id);
-            self.log.event(Level::Warning, "foreign_conversation", text);
-        }
         Ok(parsed.message)
     }
 
@@ -250,6 +248,7 @@ impl Client {
             Err(CallError::InvalidReply(_, received)) => Value::String(received),
             answer => answer?,
         };
+
         if answer != ok() {
             let code = answer["error_code"].clone();
             let fields = vec![("peer", json!(to.id)), ("error_code", code)];
@@ -287,8 +286,8 @@ impl Client {
         }
     }
 
-    /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC
-    /// reply counts with any HTTP status.
+    /// Makes a JSON-RPC call and returns its result; logs nothing. A JSON-RPC reply counts
+    /// with any HTTP status.
     pub fn call_method(
         &self,
         to: &Peer,
@@ -311,10 +310,7 @@ impl Client {
                 ProtocolError::new(ErrorCode::MissingField, "that is not a JSON-RPC reply");
             return Err(CallError::wrong(refusal, String::from_utf8_lossy(&bytes)));
         }
-        if reply.get("id").is_some_and(|received| *received != id) {
-            let text = format!("{} answered with another JSON-RPC id", to.id);
-            self.log.event(Level::Warning, "foreign_id", text);
-        }
+
         result_of(reply)
     }
 
@@ -373,6 +369,7 @@ impl Resolver for AddressResolver {
         let (Ok(address), Some(port)) = (address, uri.port_u16()) else {
             return DefaultResolver::default().resolve(uri, config, timeout);
         };
+
         let mut addresses = self.empty();
         addresses.push(SocketAddr::new(address, port));
         Ok(addresses)
@@ -389,14 +386,17 @@ fn result_of(mut reply: Value) -> Result<Value, CallError> {
         let code = error["code"].as_i64().unwrap_or_default();
         return Err(CallError::JsonRpc(code, redact_and_truncate(message)));
     }
+
     if reply.get("message_type").is_some() {
         return Ok(reply);
     }
+
     for key in ["result", "params"] {
         if let Some(result) = reply.get_mut(key) {
             return Ok(result.take());
         }
     }
+
     let missing = FieldError::new(&Value::Null, "a result").in_field("result");
     Err(CallError::wrong(missing, reply))
 }
@@ -407,6 +407,7 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
         Some(CallError::Refused(error, _)) => Some(error.error_code.clone()),
         _ => error.map(CallError::code),
     };
+
     vec![
         ("peer", json!(to.id)),
         ("error_code", json!(error_code)),

@@ -8,11 +8,13 @@
 //! - Header lines have no limit, and some connections are never closed: the process is restarted
 //!   when it holds too much memory or too many descriptors (`watch`). No other mechanism frees what
 //!   an attacker has taken. The journal, the credentials and the outbox are on the disk, so nothing
-//!   is lost. Only Linux tells a process what it holds.
+//!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
+//!   what it holds.
 
 use super::sync::{lock, spawn};
 use crate::system;
 use std::io::Read;
+use std::mem::ManuallyDrop;
 use std::net::TcpListener;
 use std::panic::catch_unwind;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -27,8 +29,9 @@ const READ_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// Requests that claim a longer body are not answered, in bytes.
 const MAX_SKIPPED_BODY: usize = 256 << 20;
-/// Maximum memory of a process, in KB, on a machine that has twice as much.
-const MAX_MEMORY: u64 = 1 << 20;
+/// Maximum memory of a process, in KB, on a machine that has twice as much. Until the next check an
+/// attacker may take half as much again.
+const MAX_MEMORY: u64 = 768 << 10;
 /// Interval between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two restarts: it leaves time for work under any attack.
@@ -44,7 +47,18 @@ pub struct RequestQueue {
     listener: TcpListener,
     /// The library's server. It ends when no client has connected for `READ_TIMEOUT`, or when a
     /// descriptor is missing.
-    server: Mutex<Option<Arc<Server>>>,
+    server: Mutex<Option<Arc<RunningServer>>>,
+}
+
+/// The library's server. It connects to its own port when it is dropped, which blocks while the
+/// backlog is full, so a thread of its own drops it; without a thread it is never dropped.
+struct RunningServer(Option<Server>);
+
+impl Drop for RunningServer {
+    fn drop(&mut self) {
+        let server = ManuallyDrop::new(self.0.take());
+        spawn("close", move || drop(ManuallyDrop::into_inner(server)));
+    }
 }
 
 impl RequestQueue {
@@ -64,30 +78,29 @@ impl RequestQueue {
                 thread::sleep(RETRY_INTERVAL);
                 continue;
             };
-            match server.recv_timeout(READ_TIMEOUT) {
-                Ok(Some(request)) => return request,
-                Ok(None) => {} // another worker may have replaced it
-                Err(_) => self.remove(&server),
+            let received = (server.0.as_ref()).map(|server| server.recv_timeout(READ_TIMEOUT));
+            match received {
+                Some(Ok(Some(request))) => return request,
+                Some(Ok(None)) => {} // another worker may have replaced it
+                _ => self.remove(&server),
             }
         }
     }
 
     /// Returns the library's server, which is started if there is none.
-    fn server(&self) -> Option<Arc<Server>> {
+    fn server(&self) -> Option<Arc<RunningServer>> {
         let mut server = lock(&self.server);
-        if server.is_none() {
-            *server = start_server(&self.listener).map(Arc::new);
+        if server.is_none()
+            && let Some(started) = start_server(&self.listener)
+        {
+            *server = Some(Arc::new(RunningServer(Some(started))));
         }
         server.clone()
     }
 
     /// Discards a server that has ended, unless another worker has done so.
-    fn remove(&self, ended: &Arc<Server>) {
-        let mut server = lock(&self.server);
-        if let Some(ended) = server.take_if(|current| Arc::ptr_eq(current, ended)) {
-            // Dropping it connects to our own port, which may block if the backlog is full.
-            spawn("close", move || drop(ended));
-        }
+    fn remove(&self, ended: &Arc<RunningServer>) {
+        lock(&self.server).take_if(|current| Arc::ptr_eq(current, ended));
     }
 }
 
@@ -98,13 +111,14 @@ fn start_server(listener: &TcpListener) -> Option<Server> {
     started.ok()?.ok()
 }
 
-/// Returns the request, unless it claims a body that no machine can hold: dropping it would allocate
-/// that, so its memory is given up.
+/// Returns the request, unless it claims a body that no machine can hold: dropping it would
+/// allocate that, so its memory is given up.
 pub fn reject_large_body(request: Request) -> Option<Request> {
     if request.body_length().unwrap_or_default() > MAX_SKIPPED_BODY {
         mem::forget(request);
         return None;
     }
+
     Some(request)
 }
 
@@ -112,10 +126,14 @@ pub fn reject_large_body(request: Request) -> Option<Request> {
 /// lock that must be held until the request is dropped, in case that its client has given up.
 pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'static, ()>> {
     let content_length = request.body_length().unwrap_or_default();
-    let one_at_a_time = (content_length > max_body).then(|| lock(&LARGE_BODY));
+    if content_length <= max_body {
+        return None; // it has been read
+    }
+
+    let one_at_a_time = lock(&LARGE_BODY);
     let mut rest = request.as_reader().take(content_length as u64);
     let _ = io::copy(&mut rest, &mut io::sink());
-    one_at_a_time
+    Some(one_at_a_time)
 }
 
 /// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
@@ -129,9 +147,9 @@ pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&st
     }
 }
 
-/// Reports every panic, and marks the server as broken after one in the library's accept thread. All
-/// our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends one
-/// connection.
+/// Reports every panic, and marks the server as broken after one in the library's accept thread.
+/// All our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends
+/// one connection.
 fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
@@ -154,6 +172,7 @@ fn wait_for_reason() -> String {
         if let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
             return reason;
         }
+
         thread::sleep(CHECK_INTERVAL);
     }
 }

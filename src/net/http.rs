@@ -1,7 +1,8 @@
-//! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn, and
-//! one of them always waits for the next. Every response closes its connection, since kept-alive
-//! connections starve each other in the library's thread pool. What works around the library's other
-//! limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its meaning.
+//! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn,
+//! and one of them always waits for the next. Every response closes its connection, since
+//! kept-alive connections starve each other in the library's thread pool. What works around the
+//! library's other limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its
+//! meaning.
 
 use super::hardening::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
@@ -80,7 +81,8 @@ impl Response {
         Response { headers, ..self }
     }
 
-    /// Returns the whole response, to be sent in one write: two writes would wait for Nagle's timer.
+    /// Returns the whole response, to be sent in one write: two writes would wait for Nagle's
+    /// timer.
     fn to_bytes(&self) -> Vec<u8> {
         let (status, headers, length) = (self.status, &self.headers, self.body.len());
         let head = format!(
@@ -130,9 +132,11 @@ pub fn serve(
         waiting: AtomicUsize::new(0),
         active: Shared::default(),
     });
+
     if !server.start_worker() {
         return Err(io::Error::other("no thread is left"));
     }
+
     Ok(server)
 }
 
@@ -178,9 +182,10 @@ impl HttpServer {
         let Some(mut request) = reject_large_body(request) else {
             return;
         };
+
         let response = match self.read(&mut request) {
             Ok(request) => (self.handler)(&request),
-            Err(status) => Response::new(status, ""),
+            Err(response) => response,
         };
 
         let _one_at_a_time = skip_body(&mut request, self.max_body);
@@ -189,24 +194,32 @@ impl HttpServer {
         let _ = writer.flush();
     }
 
-    /// Reads a request with its body, or returns the status that refuses it.
-    fn read<'a>(
-        &self,
-        request: &'a mut tiny_http::Request,
-    ) -> Result<HttpRequest<'a>, &'static str> {
+    fn too_large(&self) -> Response {
+        let text = format!("the body must be at most {} bytes", self.max_body);
+        Response::text("413 Content Too Large", text)
+    }
+
+    /// Reads a request with its body, or returns the response that refuses it.
+    fn read<'a>(&self, request: &'a mut tiny_http::Request) -> Result<HttpRequest<'a>, Response> {
         let content_length = request.body_length();
         if content_length.is_some_and(|length| length > self.max_body) {
-            return Err("413 Content Too Large");
+            return Err(self.too_large());
         }
 
+        // After `Connection: Upgrade` the library's body ends with the connection.
+        let is_chunked =
+            (request.headers().iter()).any(|header| header.field.equiv("Transfer-Encoding"));
+        let max_unknown = if is_chunked { self.max_body + 1 } else { 0 };
+        let limit = content_length.unwrap_or(max_unknown);
+
         let mut body = Vec::new();
-        let mut reader = request.as_reader().take(self.max_body as u64 + 1);
+        let mut reader = request.as_reader().take(limit as u64);
         let is_read = reader.read_to_end(&mut body).is_ok();
         if body.len() > self.max_body {
-            return Err("413 Content Too Large");
+            return Err(self.too_large());
         }
         if !is_read || content_length.is_some_and(|length| length != body.len()) {
-            return Err("400 Bad Request"); // cut off, or broken chunks
+            return Err(Response::new("400 Bad Request", "")); // cut off, or broken chunks
         }
 
         let (path, query) = request.url().split_once('?').unwrap_or((request.url(), ""));

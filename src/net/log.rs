@@ -2,8 +2,8 @@
 //! and shares another with all programs for start, end and faults.
 //!
 //! An agent knows its log file only when it has an id: until then its lines are kept in memory. The
-//! sender of a message logs it in full, the receiver only its start. Lines that anybody can cause
-//! are limited in number, so that no sender can fill the disk.
+//! sender of a message logs it in full, the receiver only its start. Lines that unknown
+//! callers can cause are limited in number, so that no sender can fill the disk.
 
 use super::sync::lock;
 use crate::protocol::IncomingMessage;
@@ -123,6 +123,7 @@ impl Log {
         for key in ["message_type", "conversation_id", "match_id"] {
             fields.push((key, text_field(packet, key).into()));
         }
+
         let has_failed = fields
             .iter()
             .any(|(key, value)| *key == "error_code" && !value.is_null());
@@ -176,9 +177,11 @@ impl Log {
             );
             self.event(Level::Warning, "fields_supplied", text);
         }
+
         for error in &parsed.ignored {
             self.event(Level::Warning, "field_ignored", format!("{from}: {error}"));
         }
+
         let skew = parsed.envelope.timestamp.abs_diff(Timestamp::now());
         if skew > MAX_SKEW {
             let text = format!("{from}'s clock is {} s off ours", skew.as_secs());
@@ -199,6 +202,7 @@ impl Log {
             unknown.since = Instant::now();
             unknown.count = 0;
         }
+
         unknown.count += 1;
         unknown.count <= MAX_UNKNOWN_LINES
     }
@@ -296,6 +300,7 @@ impl Serialize for Redacted<'_> {
                 if is_secret && !text.is_empty() && redacted == *text {
                     return serializer.serialize_str("***");
                 }
+
                 serializer.serialize_str(&redacted)
             }
             Value::Array(items) => {
@@ -305,7 +310,7 @@ impl Serialize for Redacted<'_> {
             Value::Object(fields) => {
                 let fields = fields
                     .iter()
-                    .map(|(key, value)| (key, Redacted { key, value }));
+                    .map(|(key, value)| (redact_tokens(key), Redacted { key, value }));
                 serializer.collect_map(fields)
             }
             other => other.serialize(serializer),

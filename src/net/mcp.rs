@@ -77,7 +77,7 @@ pub fn answer<A: Agent>(
     let checked = if is_stateless {
         check_stateless(request)
     } else {
-        check_version(request)
+        check_mcp_version(request)
     };
     checked.map_err(|error| with_status(error, "400 Bad Request"))?;
 
@@ -127,7 +127,7 @@ fn with_status(error: JsonRpcError, status: &'static str) -> HandlerError {
 }
 
 /// Checks that the version of a request, if it has one, is known.
-fn check_version(request: &McpRequest) -> Result<(), JsonRpcError> {
+fn check_mcp_version(request: &McpRequest) -> Result<(), JsonRpcError> {
     let version = request.params["_meta"][VERSION_KEY].as_str();
     match version.or(request.http.header("Mcp-Protocol-Version")) {
         Some(unknown) if !VERSIONS.contains(&unknown) => {
@@ -170,6 +170,7 @@ fn check_stateless(request: &McpRequest) -> Result<(), JsonRpcError> {
         let Some(expected) = expected else {
             continue;
         };
+
         let received = http.header(header).unwrap_or_default();
         let encoded = format!("=?base64?{}?=", base64(expected)); // for what HTTP cannot carry
         if received != expected && received != encoded {
@@ -189,6 +190,7 @@ fn base64(text: &str) -> String {
         let mut bytes = [0; 3];
         bytes[..chunk.len()].copy_from_slice(chunk);
         let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
+
         for place in 0..4 {
             let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
             encoded.push(if place > chunk.len() {
@@ -250,6 +252,7 @@ fn refusal_reason(result: &Value) -> Option<String> {
         let (code, name) = (error.error_code, error.error_name);
         return Some(format!("{code} {name}: {}", error.error_description));
     }
+
     let reason = result["reason"].as_str().unwrap_or_default();
     (result["status"] == "REJECTED").then(|| format!("REJECTED: {reason}"))
 }
@@ -267,14 +270,15 @@ fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
             list.push(tool_entry(entry.method, entry.description, schema, false));
         }
     }
+
     for tool in toolbox.tools {
         let mut entry = tool_entry(
             tool.name,
             tool.description,
-            tool.input_schema,
+            (tool.input_schema)(),
             tool.read_only,
         );
-        entry["outputSchema"] = tool.output_schema;
+        entry["outputSchema"] = (tool.output_schema)();
         list.push(entry);
     }
     list
@@ -283,6 +287,7 @@ fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
 fn tool_entry(name: &str, description: &str, mut schema: Value, read_only: bool) -> Value {
     describe_fields(&mut schema);
     let title = name.replace('_', " ");
+
     json!({
         "name": name,
         "title": title[..1].to_uppercase() + &title[1..],
@@ -305,6 +310,7 @@ fn describe_fields(schema: &mut Value) {
         let Some((name, description)) = columns else {
             continue;
         };
+
         if let Some(field) = schema.pointer_mut(&format!("/properties/{name}")) {
             field["description"] = description.trim_end_matches(" |").into();
         }

@@ -64,6 +64,7 @@ impl<A: Agent> RpcServer<A> {
             }
             return not_allowed("Allow: POST\r\n");
         }
+
         match self.page(http.path, http) {
             Some(page) if method == "GET" => page,
             Some(_) => not_allowed("Allow: GET\r\n"),
@@ -78,6 +79,7 @@ impl<A: Agent> RpcServer<A> {
         if path == "/health" {
             return Some(Response::new(OK, self.agent.health().to_string()));
         }
+
         self.agent.page(path, http.query, self.peer(http))
     }
 
@@ -91,11 +93,16 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Returns true unless a browser sends the request for a foreign page.
+    /// Returns true unless a browser sends the request for a foreign page. A page of this agent
+    /// that came under another name, through a proxy, has the rights of another machine (`peer`).
     fn has_own_origin(&self, http: &HttpRequest) -> bool {
         match http.headers("Origin")[..] {
             [] => true,
-            [origin] => self.is_own(origin),
+            [origin] => {
+                let host = http.header("Host").unwrap_or_default();
+                let is_forwarded = origin.rsplit("//").next() == Some(host);
+                self.is_own(origin) || is_forwarded
+            }
             _ => false,
         }
     }
@@ -108,6 +115,7 @@ impl<A: Agent> RpcServer<A> {
         if http.peer.is_loopback() && !is_own {
             return Ipv4Addr::UNSPECIFIED.into();
         }
+
         http.peer
     }
 
@@ -127,7 +135,7 @@ impl<A: Agent> RpcServer<A> {
         match parse_body(&http.body) {
             Err(response) => response,
             Ok(Incoming::Bare(message)) => {
-                match self.call("", message, self.peer(http), Vec::new()) {
+                match self.run_method("", message, self.peer(http), Vec::new()) {
                     Ok(result) => Response::new(OK, result.to_string()),
                     Err(error) => error_response(Value::Null, error),
                 }
@@ -168,7 +176,8 @@ impl<A: Agent> RpcServer<A> {
             let call_tool = |name: &str, arguments| self.call_as_tool(name, arguments, peer);
             return mcp::answer(&request, &*self.agent, &self.client.sender(), call_tool);
         }
-        self.call(method, params, peer, Vec::new())
+
+        self.run_method(method, params, peer, Vec::new())
     }
 
     /// Runs a tool. A tool that is a message needs no envelope.
@@ -186,13 +195,13 @@ impl<A: Agent> RpcServer<A> {
                 _ => self.default_value(message_type, packet, field),
             });
         }
-        self.call(name, arguments, peer, defaults)
+        self.run_method(name, arguments, peer, defaults)
     }
 
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
     /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
     /// in.
-    fn call(
+    fn run_method(
         &self,
         method: &str,
         mut params: Value,
@@ -247,6 +256,7 @@ impl<A: Agent> RpcServer<A> {
             let log = &self.client.log;
             log.message("tool_called", arguments, fields, Content::Start(arguments));
         }
+
         match catch_panic(|| (tool.run)(arguments, peer)) {
             Ok(result) => Ok(result),
             Err(error) => {
@@ -280,7 +290,9 @@ impl<A: Agent> RpcServer<A> {
 
         let result = catch_panic(|| {
             let parsed = parsed?;
-            self.client.log.warnings(&sender, defaults, &parsed);
+            if is_logged {
+                self.client.log.warnings(&sender, defaults, &parsed);
+            }
             self.check_league(params, &parsed.envelope)?;
             let envelope = parsed.envelope;
             self.agent
@@ -300,6 +312,7 @@ impl<A: Agent> RpcServer<A> {
                 if let Some(sender) = registration_sender(message_type) {
                     return Some(sender.into());
                 }
+
                 let token = packet["auth_token"].as_str();
                 let owner = token.and_then(|token| self.agent.token_owner(token));
                 Some(owner.unwrap_or("launcher".into()))
@@ -353,6 +366,7 @@ impl<A: Agent> RpcServer<A> {
             }
             HandlerError::JsonRpc(_) => return Err(error),
         };
+
         let is_logged = self.client.log.may_log_unknown();
         if is_logged {
             self.agent.on_refused(request, peer, refusal);
@@ -396,6 +410,7 @@ impl<A: Agent> RpcServer<A> {
             round_id: decode::<u32>(&request["round_id"]).ok(),
             match_id: text_field(request, "match_id"),
         };
+
         let reply = self.client.build(message, &context);
         if is_logged {
             let fields = vec![
@@ -436,6 +451,7 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
         return Err(error_response(id, error));
     }
+
     let params = request.get_mut("params").map_or(json!({}), Value::take);
     Ok(Incoming::Call { id, method, params })
 }

@@ -7,8 +7,8 @@
 //! in `protocol.md`. Read next: `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
-use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
-use crate::values::constant_time_eq;
+use crate::protocol::{Envelope, GameInvitation, ProtocolError, RoundAnnouncement};
+use crate::values::{constant_time_eq, truncate};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -37,18 +37,14 @@ pub struct Moves(Mutex<HashMap<u32, String>>);
 impl Moves {
     /// Returns the move of that number. It is chosen only once: the same call again waits for the
     /// same move. If `choose` panics, it is called again the next time.
-    pub fn get(
+    pub fn get_or_choose(
         &self,
         number: u32,
         choose: impl FnOnce() -> String,
     ) -> Result<String, ProtocolError> {
         if number > MAX_MOVES {
             let problem = format!("got {number}, which is more than {MAX_MOVES}");
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "move_number",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("move_number", problem));
         }
 
         let mut chosen = lock(&self.0);
@@ -96,7 +92,7 @@ impl Invitations {
     }
 
     /// Returns true if a token is that of one of our matches, or if tokens are not checked.
-    pub fn is_known(&self, token: Option<&str>) -> bool {
+    pub fn is_known_token(&self, token: Option<&str>) -> bool {
         let received = token.unwrap_or_default();
         let announced = self.announced.values().flatten();
         let joined = self.joined.values().flat_map(|joined| &joined.token);
@@ -107,42 +103,36 @@ impl Invitations {
     }
 
     /// Joins a match. A newer invitation replaces an older one. Returns false if it is the same one
-    /// again, which keeps our moves.
+    /// again, which keeps our moves. An announcement is demanded where the manager proves itself.
     pub fn join(
         &mut self,
         envelope: &Envelope,
         invitation: GameInvitation,
+        demands_announcement: bool,
     ) -> Result<bool, ProtocolError> {
         let match_id = invitation.match_id;
 
         // The invitation must carry the announced token.
         if let Some(Some(announced)) = self.announced.get(&match_id)
-            && !self.is_valid(envelope, Some(announced))
+            && !self.has_token(envelope, Some(announced))
         {
             let problem = "not the match token that the league manager announced";
-            return Err(ProtocolError::field(
-                ErrorCode::TokenInvalid,
-                "auth_token",
-                problem,
-            ));
+            return Err(ProtocolError::wrong_token(problem));
         }
 
-        // Other programs must not fill our memory.
-        let is_known = self.is_announced(&match_id) || self.joined.contains_key(&match_id);
+        // Other programs must not ask for our choices, nor fill our memory.
         let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
-        if !is_known && unannounced.count() >= MAX_UNANNOUNCED {
-            let problem = "the league manager has not announced it, and too many such matches \
-                were joined already";
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "match_id",
-                problem,
-            ));
+        let is_full = unannounced.count() >= MAX_UNANNOUNCED;
+        let is_excess = is_full && !self.joined.contains_key(&match_id);
+        if !self.is_announced(&match_id) && (demands_announcement || is_excess) {
+            let problem = "the league manager has not announced this match to us";
+            return Err(ProtocolError::mismatch("match_id", problem));
         }
 
         if self.find(envelope, &match_id).is_ok() {
             return Ok(false);
         }
+
         let joined = JoinedMatch {
             round_id: invitation.round_id,
             opponent_id: invitation.opponent_id,
@@ -162,35 +152,26 @@ impl Invitations {
         match_id: &str,
     ) -> Result<Arc<JoinedMatch>, ProtocolError> {
         let Some(joined) = self.joined.get(match_id) else {
-            let code = ErrorCode::MatchMismatch;
-            let problem = "which we have not joined";
-            return Err(ProtocolError::unexpected_value(
-                code, "match_id", match_id, problem,
-            ));
+            let match_id = truncate(match_id, 60);
+            let problem = format!("got {match_id:?}, which we have not joined");
+            return Err(ProtocolError::mismatch("match_id", problem));
         };
 
-        if !self.is_valid(envelope, joined.token.as_ref()) {
+        if !self.has_token(envelope, joined.token.as_ref()) {
             let problem = "not the token of the newest invitation";
-            return Err(ProtocolError::field(
-                ErrorCode::TokenInvalid,
-                "auth_token",
-                problem,
-            ));
+            return Err(ProtocolError::wrong_token(problem));
         }
 
         if joined.conversation_id != envelope.conversation_id {
             let problem = "not the conversation of the newest invitation";
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "conversation_id",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("conversation_id", problem));
         }
+
         Ok(Arc::clone(joined))
     }
 
     /// Returns true if a message carries this token.
-    fn is_valid(&self, envelope: &Envelope, token: Option<&String>) -> bool {
+    fn has_token(&self, envelope: &Envelope, token: Option<&String>) -> bool {
         let received = envelope.auth_token.as_deref().unwrap_or_default();
         let expected = token.map_or("", String::as_str);
         !self.checks_tokens || constant_time_eq(received, expected)

@@ -45,9 +45,17 @@ impl Attempts {
     /// Returns the delay between the last attempt that has failed and the next one, or `None` if
     /// there is none.
     pub fn delay(&self) -> Option<Duration> {
-        let failed = if self.is_endless { 1 } else { self.failed };
-        let has_next = self.is_endless || failed < self.policy.max_retries;
-        has_next.then(|| self.policy.max_delay(failed))
+        if self.is_endless {
+            return Some(self.first_delay());
+        }
+
+        let has_next = self.failed < self.policy.max_retries;
+        has_next.then(|| self.policy.max_delay(self.failed))
+    }
+
+    /// Returns the delay between the first attempt and the second one.
+    pub fn first_delay(&self) -> Duration {
+        self.policy.max_delay(1)
     }
 
     /// Counts a failed attempt, and waits before the next one. Returns false if that was the last.
@@ -73,22 +81,5 @@ impl RetryPolicy {
             .map(|failed| self.max_delay(failed))
             .sum();
         timeout * self.max_retries + delays
-    }
-
-    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
-    pub fn retry<T, E>(
-        &self,
-        sleep: impl Fn(Duration),
-        should_retry: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut attempts = Attempts::new(*self);
-        loop {
-            let result = attempt();
-            match (&result, attempts.next_delay()) {
-                (Err(error), Some(delay)) if should_retry(error) => sleep(delay),
-                _ => return result,
-            }
-        }
     }
 }

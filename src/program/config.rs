@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "the keys of the files say it")]
 
+use super::storage;
 use crate::games::{self, Scoring};
 use crate::protocol::AgentKind;
 use crate::values::{check_identifier, check_url};
@@ -13,7 +14,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fmt::Display;
-use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -88,6 +88,7 @@ impl TryFrom<f64> for Seconds {
         if seconds > 0.0 && seconds <= 86_400.0 {
             return Ok(Seconds(Duration::from_secs_f64(seconds)));
         }
+
         let expected = "more than 0 seconds, at most 86400";
         Err(format!("got {seconds}, expected {expected}"))
     }
@@ -313,9 +314,9 @@ fn read<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let path: PathBuf = folder.join(name).components().collect(); // with this system's separators
     let path_text = path.display();
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = storage::read_text(&path).map_err(|error| {
         let hint = "run this where the folder config is, or name it with --config DIR";
-        format!("{path_text}: {error}; {hint}")
+        format!("{error}; {hint}")
     })?;
 
     let file = serde_json::from_str(&text).map_err(|error| format!("{path_text}: {error}"))?;

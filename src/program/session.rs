@@ -90,7 +90,7 @@ pub fn run<P: Participant + Agent>(
     let credentials = session.load_credentials()?;
 
     let server = (session.program).serve(Arc::clone(&participant), MAX_NOTICE)?;
-    let end = session.play(&*participant, credentials);
+    let end = session.take_part(&*participant, credentials);
     server.drain(SHUTDOWN_TIMEOUT);
     session.program.log_exit(&end);
     end
@@ -98,7 +98,7 @@ pub fn run<P: Participant + Agent>(
 
 impl Session {
     /// Registers, and waits until the league is over; then again with `--stay`.
-    fn play(
+    fn take_part(
         &self,
         participant: &dyn Participant,
         mut credentials: Credentials,
@@ -155,7 +155,7 @@ impl Session {
         }
 
         let new = self.new_credentials();
-        let Some(saved) = new.find_saved(&self.program.data) else {
+        let Some(saved) = new.find_saved(&self.program.data)? else {
             return Ok(new);
         };
 
@@ -224,7 +224,7 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id).filter(|_| is_new) {
+        if is_new && let Some(saved) = Credentials::load(data, id)? {
             saved.check_may_replace(&new.manager, data)?;
         }
 
@@ -278,7 +278,7 @@ impl Session {
         let manager = format!("the league manager at {}", to.endpoint);
         let text = match self.send_registration(&to, &new, must_be_known) {
             Ok(response) if response.status == RegistrationStatus::Accepted => {
-                self.accept(participant, old, new_credentials(new, response)?)?;
+                self.accept(participant, old, accepted_credentials(new, response)?)?;
                 return Ok(true);
             }
             Ok(response) => {
@@ -492,7 +492,7 @@ fn is_final(error: &CallError) -> bool {
 }
 
 /// Returns the credentials that the manager has given.
-fn new_credentials(
+fn accepted_credentials(
     old: Credentials,
     response: LeagueRegisterResponse,
 ) -> Result<Credentials, Exit> {

@@ -42,6 +42,7 @@ pub fn fill_defaults(
     if !packet.is_object() {
         return filled_in;
     }
+
     for field in DEFAULTED_FIELDS {
         let received = &packet[field];
         let is_time = received.as_str().and_then(Timestamp::parse).is_some();
@@ -69,7 +70,8 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     if !packet.is_object() {
         return Err(FieldError::new(packet, "an object").into());
     }
-    check_version(packet)?;
+
+    check_protocol_version(packet)?;
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
         return Err(unknown_type(packet));
@@ -91,7 +93,7 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
 }
 
 /// Checks the version. Another version of the protocol may have other fields.
-fn check_version(packet: &Value) -> Result<(), ProtocolError> {
+fn check_protocol_version(packet: &Value) -> Result<(), ProtocolError> {
     match packet["protocol"].as_str() {
         Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected_value(
             ErrorCode::VersionMismatch,
@@ -128,6 +130,7 @@ fn decode<M: Message>(
         let error = FieldError::new(&packet["message_type"], "another message");
         return Err(error.in_field("message_type"));
     };
+
     Ok(IncomingMessage {
         envelope: deserialize(packet)?,
         message: message?,

@@ -6,14 +6,14 @@
 //! while it is in play, if the manager has refused its result, or if our own machine failed. A
 //! match that is given to another referee is removed. Read next: `outbox.rs`.
 
-use super::outbox::{Outbox, PendingResult};
-use crate::games::{self, Game};
+use super::outbox::{OpenMatch, Outbox, PendingResult};
+use crate::games::{self, Game, Move};
 use crate::json::FieldError;
 use crate::net::client::new_conversation;
 use crate::net::sync::secret;
 use crate::program::storage;
 use crate::protocol::{
-    MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
+    GameOver, MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
     RoundAnnouncement,
 };
 use crate::values::{Endpoint, token};
@@ -40,6 +40,8 @@ pub struct Assignment {
     pub standings: [Option<Record>; 2],
     /// The conversation of all messages of the match, a new one each time it is played.
     pub conversation_id: String,
+    /// The moves with which the match goes on.
+    pub moves: Vec<Move>,
     pub state: MatchState,
     pub is_in_play: bool,
 }
@@ -79,9 +81,25 @@ impl Assignment {
             announced_tokens,
             tokens,
             standings: [entry.player_A_standings, entry.player_B_standings],
+            moves: Vec::new(),
             state: MatchState::WaitingForPlayers,
             is_in_play: false,
         })
+    }
+
+    /// Goes on with the moves of a match, unless the manager has announced other tokens since.
+    fn resume(&mut self, open: OpenMatch) {
+        for (announced, token) in self.announced_tokens.iter().zip(&open.tokens) {
+            if announced
+                .as_ref()
+                .is_some_and(|announced| announced != token)
+            {
+                return;
+            }
+        }
+        self.conversation_id = open.conversation_id;
+        self.tokens = open.tokens;
+        self.moves = open.moves;
     }
 
     /// Returns true if the result of the match is saved.
@@ -97,6 +115,8 @@ pub struct Assignments {
     pub matches: BTreeMap<String, Assignment>,
     /// The results of those that are over.
     pub outbox: Outbox,
+    /// The results that players must still be told, by conversation and seat.
+    pub untold: BTreeMap<(String, usize), GameOver>,
 }
 
 impl Assignments {
@@ -133,7 +153,7 @@ impl Assignments {
     }
 
     /// Adds a match, unless it is known. If it is over, its result is reported again.
-    pub fn accept(&mut self, new: Assignment) {
+    pub fn accept(&mut self, mut new: Assignment) {
         match self.matches.get_mut(&new.match_id) {
             Some(known) if known.announced_tokens == new.announced_tokens || known.is_decided() => {
                 known.endpoints = new.endpoints;
@@ -146,7 +166,10 @@ impl Assignments {
             _ => {}
         }
 
-        // It is new, or is played again.
+        // It is new, or is played again, or goes on after a restart with the same tokens.
+        if let Some(open) = self.outbox.take_open_match(&new.match_id) {
+            new.resume(open);
+        }
         self.remove(&new.match_id);
         self.matches.insert(new.match_id.clone(), new);
     }
@@ -170,12 +193,30 @@ impl Assignments {
         (current.conversation_id == played.conversation_id).then_some(current)
     }
 
+    /// Saves the moves of a match in play. Returns false if the match is not ours any more.
+    pub fn save_moves(&mut self, played: &Assignment, moves: &[Move]) -> io::Result<bool> {
+        let Some(current) = self.current(played) else {
+            return Ok(false);
+        };
+
+        current.moves = moves.to_vec();
+
+        self.outbox.save_moves(&OpenMatch {
+            match_id: played.match_id.clone(),
+            conversation_id: played.conversation_id.clone(),
+            tokens: played.tokens.clone(),
+            moves: moves.to_vec(),
+        })?;
+        Ok(true)
+    }
+
     /// Saves the result of a match before the players are told. Returns false if the match is not
     /// ours any more.
     pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
         let Some(current) = self.current(played) else {
             return Ok(false);
         };
+
         current.state = MatchState::DrawingNumber;
 
         self.outbox.save(PendingResult {
@@ -211,6 +252,19 @@ impl Assignments {
     pub fn find_finished(&self, result: &PendingResult) -> Option<Assignment> {
         let finished = self.matches.get(&result.report.match_id)?;
         (finished.conversation_id == result.conversation_id).then(|| finished.clone())
+    }
+
+    /// Removes a result that a player was told, or could not be told, unless there is a newer one.
+    pub fn remove_told(&mut self, key: &(String, usize), told: &GameOver) {
+        if self.untold.get(key) == Some(told) {
+            self.untold.remove(key);
+        }
+    }
+
+    /// Returns true if the manager has answered all reports, and no player must be told a result.
+    pub fn is_settled(&self) -> bool {
+        let mut matches = self.matches.values();
+        self.untold.is_empty() && !matches.any(Assignment::is_decided)
     }
 
     /// Removes a match whose result the manager has recorded.

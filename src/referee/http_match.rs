@@ -4,7 +4,7 @@
 use super::Referee;
 use super::assignments::Assignment;
 use super::match_play::{Aborted, MatchIo};
-use crate::games::match_result;
+use crate::games::{Move, match_result};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
@@ -15,6 +15,7 @@ use crate::protocol::{
     AgentKind, Call, GameError, GameInvitation, GameOver, GameResult, MatchState, Message, StatusOk,
 };
 use crate::values::Timestamp;
+use std::io;
 use std::sync::Arc;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
@@ -22,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A match that is played over HTTP.
 pub struct HttpMatch<'a> {
     /// The referee.
-    pub referee: &'a Referee,
+    pub referee: &'a Arc<Referee>,
     /// The match.
     pub assignment: &'a Assignment,
     /// The time when the match began.
@@ -34,12 +35,23 @@ impl HttpMatch<'_> {
         &self.referee.session.program
     }
 
+    /// Returns an error if the match is no longer ours, or if the disk has failed.
+    fn check_saved(&self, saved: io::Result<bool>) -> Result<(), Aborted> {
+        let is_ours = saved.unwrap_or_else(|error| {
+            let match_id = &self.assignment.match_id;
+            let text = format!("the result of {match_id} cannot be kept: {error}");
+            self.referee.report_error(&text);
+            false
+        });
+        if is_ours { Ok(()) } else { Err(Aborted) }
+    }
+
     /// Returns a task that sends a notification to a player, unless the match is no longer ours.
     fn notification(
         &self,
         seat: usize,
         message: impl Call<Reply = StatusOk> + Send + 'static,
-    ) -> impl FnOnce() + Send + 'static {
+    ) -> impl FnOnce() -> Result<(), CallError> + Send + 'static {
         let client = Arc::clone(&self.program().client);
         let timeout = self.program().config.game_over_limit();
         let mut assignments = self.referee.assignments.lock();
@@ -48,8 +60,9 @@ impl HttpMatch<'_> {
 
         move || {
             if let Some((peer, context)) = recipient {
-                let _ = client.notify(&peer, &message, &context);
+                client.notify(&peer, &message, &context)?;
             }
+            Ok(())
         }
     }
 }
@@ -118,11 +131,17 @@ impl MatchIo for HttpMatch<'_> {
     }
 
     fn send_error(&self, seat: usize, error: GameError) {
-        spawn("game-error", self.notification(seat, error));
+        let notify = self.notification(seat, error);
+        spawn("game-error", || drop(notify()));
     }
 
     fn send_result(&self, result: GameOver) {
-        let _ = self.in_parallel(&[0, 1], |seat| self.notification(seat, result.clone())());
+        let _ = self.in_parallel(&[0, 1], |seat| {
+            let notified = self.notification(seat, result.clone())();
+            if notified.is_err_and(|error| error.is_retryable()) {
+                self.referee.tell(self.assignment, seat, result.clone());
+            }
+        });
     }
 
     fn in_parallel<T: Send>(
@@ -158,18 +177,14 @@ impl MatchIo for HttpMatch<'_> {
         Timestamp::now()
     }
 
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
+        let mut assignments = self.referee.assignments.lock();
+        self.check_saved(assignments.save_moves(self.assignment, moves))
+    }
+
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
         let result = match_result(result, &self.program().config.league.scoring);
         let mut assignments = self.referee.assignments.lock();
-        match assignments.save(self.assignment, result) {
-            Ok(true) => Ok(()),
-            Ok(false) => Err(Aborted),
-            Err(error) => {
-                let match_id = &self.assignment.match_id;
-                let text = format!("the result of {match_id} cannot be kept: {error}");
-                self.referee.report_error(&text);
-                Err(Aborted)
-            }
-        }
+        self.check_saved(assignments.save(self.assignment, result))
     }
 }

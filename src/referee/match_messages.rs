@@ -136,7 +136,7 @@ impl Seat<'_> {
     fn names(&self, question: Question) -> (&'static str, &'static str) {
         let (message_type, reply) = match question {
             Question::Join => (GameInvitation::NAME, GameJoinAck::NAME),
-            Question::Move => self.assignment.game.messages.names(),
+            Question::Move => self.assignment.game.messages.message_types(),
         };
         let spec = MessageSpec::by_type(message_type);
         let method = spec.map_or(message_type, |spec| spec.method);

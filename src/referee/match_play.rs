@@ -1,7 +1,7 @@
 //! One match is played here, from the invitations to the result.
 //!
-//! `play` invites both players, collects their moves until the game is over or a player has failed,
-//! draws a number if the game needs one, and saves the result before it tells the players.
+//! `play_match` invites both players, collects their moves until the game is over or a player has
+//! failed, draws a number if the game needs one, and saves the result before it tells the players.
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
 //! program plays over HTTP (`http_match.rs`), the tests play a script. The messages are in
@@ -24,7 +24,8 @@ pub struct Aborted;
 /// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat
 /// 1.
 pub trait MatchIo: Sync {
-    /// Returns the configuration: timeouts and retries.
+    /// Returns the contents of `system.json`: timeouts (a `Seconds` has its `Duration` in `.0`) and
+    /// retries.
     fn config(&self) -> &SystemFile;
     /// Returns the seed of the draw, if draws are repeatable.
     fn seed(&self) -> Option<u64>;
@@ -37,7 +38,7 @@ pub trait MatchIo: Sync {
     ) -> Result<C::Reply, CallError>;
     /// Tells a player what was wrong, without waiting for it.
     fn send_error(&self, seat: usize, error: GameError);
-    /// Tells both players the result, and waits until both have received it or timed out.
+    /// Tells both players the result, and waits for one attempt. More follow without waiting.
     fn send_result(&self, result: GameOver);
     /// Runs a task for several seats at the same time.
     fn in_parallel<T: Send>(
@@ -51,25 +52,27 @@ pub trait MatchIo: Sync {
     fn time_elapsed(&self) -> Duration;
     /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
+    /// Writes the moves of a match that is not over to disk. Fails like `save`.
+    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted>;
     /// Writes the result to disk. Fails if the match is no longer ours, or if the disk fails.
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// The valid answer of a player, or a sentence that says how the player has failed in all attempts.
-type Answer<T> = Result<T, String>;
-
-/// Plays one match and returns its result.
-pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
+/// Plays one match and returns its result. The assignment has its game, its players and their
+/// tokens.
+pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
-    let mut moves = Vec::new();
+    let mut moves = assignment.moves.clone();
     let mut failures = [None, None]; // by seat
 
-    // Invite both players at the same time.
-    let answers = io.in_parallel(&[0, 1], |seat| {
-        PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
-    })?;
-    for (seat, answer) in answers.into_iter().enumerate() {
-        failures[seat] = answer?.err();
+    // Invite both players at the same time, unless the match goes on after a restart.
+    if moves.is_empty() {
+        let answers = io.in_parallel(&[0, 1], |seat| {
+            PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
+        })?;
+        for (seat, answer) in answers.into_iter().enumerate() {
+            failures[seat] = answer?.err();
+        }
     }
 
     // Collect moves until the game is over or a player has failed.
@@ -86,6 +89,9 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
             }
         }
         seats = game.players_to_move(&moves);
+        if failures == [None, None] && !seats.is_empty() {
+            io.save_moves(&moves)?;
+        }
     }
 
     // Decide who has won.
@@ -105,17 +111,17 @@ pub fn play(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Ab
 
 /// A question to one player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
+    /// The match, and which of its two players is asked.
     player: Seat<'a>,
     question: Question,
     io: &'a Io,
     timeout: Duration,
     /// End of the time limit, since the match began.
     deadline: Duration,
+    /// Counts the attempts that have failed, and knows the delays between them.
     attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
-    /// True if the player was invited again, since it had been restarted.
-    is_invited_again: bool,
 }
 
 /// The consequence of a failed attempt.
@@ -136,6 +142,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             Question::Join => timeouts.game_join_ack_timeout_sec.0,
             Question::Move => timeouts.move_timeout_sec.0,
         };
+
         PlayerCall {
             player: Seat { assignment, number },
             question,
@@ -144,15 +151,15 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
             deadline: Duration::ZERO,
             attempts: Attempts::new(io.config().retry_policy),
             is_correction: false,
-            is_invited_again: false,
         }
     }
 
-    /// Makes attempts until one succeeds or the player has lost (`next_step`).
+    /// Makes attempts until one succeeds or the player has lost (`next_step`). Returns its valid
+    /// answer, or a sentence that says how it has failed in all attempts.
     fn repeat<T>(
         mut self,
         attempt: impl Fn(&mut Self) -> Result<T, CallError>,
-    ) -> Result<Answer<T>, Aborted> {
+    ) -> Result<Result<T, String>, Aborted> {
         loop {
             if !self.is_correction {
                 self.deadline = self.io.time_elapsed() + self.timeout;
@@ -188,20 +195,15 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation is invited again, but
-    /// only once and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation, or that was invited
+    /// by an older message since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
-            Err(CallError::Refused(error, _))
-                if error.is_unknown_match() && !self.is_invited_again =>
-            {
-                self.is_invited_again = true;
-                match self.invite() {
-                    Ok(()) => self.send_question(moves),
-                    Err(_) => answer,
-                }
-            }
+            Err(CallError::Refused(error, _)) if error.lacks_invitation() => match self.invite() {
+                Ok(()) => self.send_question(moves),
+                Err(_) => answer,
+            },
             _ => answer,
         }
     }
@@ -235,21 +237,27 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
+    /// | token or match refused    | is repeated       | is repeated                          |
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
+    ///
+    /// A player that refuses the token or the match may soon answer otherwise: the announcement of
+    /// the match is on its way to it, or its next invitation is.
     fn next_step(&mut self, failure: &CallError) -> NextStep {
         let Some(delay) = self.attempts.next_delay() else {
             return NextStep::GiveUp;
         };
 
+        let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let has_connection_failed = failure.code() == ErrorCode::ConnectionError;
-        if (is_too_slow && self.is_correction)
-            || (self.question == Question::Join && !has_connection_failed)
-        {
+        let is_unannounced = matches!(failure, CallError::Refused(error, _)
+            if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
+        if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() {
+        } else if failure.is_retryable() || is_unannounced {
             NextStep::AskLater(delay)
+        } else if is_invitation {
+            NextStep::GiveUp
         } else {
             NextStep::AskNow
         }
@@ -257,27 +265,23 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
-        let mut retry_info = RetryInfo {
-            retry_count: self.attempts.failed,
-            max_retries: self.io.config().retry_policy.max_retries,
-            next_retry_at: None,
-            time_remaining: None,
-        };
-
-        let consequence = match next {
-            NextStep::GiveUp => {
-                retry_info.time_remaining = Some(0.0);
-                "Technical loss"
-            }
+        let seconds_left = (self.time_left().as_secs_f64() * 10.0).round() / 10.0;
+        let (time_remaining, next_retry_at, consequence) = match next {
+            NextStep::GiveUp => (Some(0.0), None, "Technical loss"),
             NextStep::AskNow => {
-                let seconds = self.time_left().as_secs_f64();
-                retry_info.time_remaining = Some((seconds * 10.0).round() / 10.0);
-                "Technical loss if valid choice not received before timeout"
+                let consequence = "Technical loss if valid choice not received before timeout";
+                (Some(seconds_left), None, consequence)
             }
             NextStep::AskLater(delay) => {
-                retry_info.next_retry_at = Some(self.io.clock().plus(delay));
-                "Technical loss if max retries exceeded"
+                let time = self.io.clock().plus(delay);
+                (None, Some(time), "Technical loss if max retries exceeded")
             }
+        };
+        let retry_info = RetryInfo {
+            retry_count: self.attempts.failed,
+            max_retries: self.io.config().retry_policy.max_retries,
+            next_retry_at,
+            time_remaining,
         };
 
         let player = self.player;

@@ -52,6 +52,7 @@ impl Timestamp {
         if local.starts_with(['+', '-']) {
             return None; // `time` accepts years with a sign
         }
+
         let time = PrimitiveDateTime::parse(local, ACCEPTED_FORMATS).ok()?;
         Some(Timestamp(time.assume_utc()))
     }

@@ -23,8 +23,8 @@ fn code<T>(outcome: Result<T, ProtocolError>) -> String {
 
 /// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token
 /// (`-` for none), and the conversation. Says what comes of it. A token is announced beside the
-/// matches, or `inside`, as by other managers.
-fn done(invitations: &mut Invitations, line: &str) -> String {
+/// matches, or `inside`, as by other managers. `is_proved` if the manager proves itself.
+fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
     let mut words = line.split(' ').chain(["-"]);
     let [verb, id, token] = [(); 3].map(|()| words.next().unwrap());
     let token = match token {
@@ -50,7 +50,9 @@ fn done(invitations: &mut Invitations, line: &str) -> String {
         envelope, message, ..
     } = parse(&message_of_line(&output)).unwrap();
     match message {
-        PlayerRequest::GameInvitation(invitation) => code(invitations.join(&envelope, invitation)),
+        PlayerRequest::GameInvitation(invitation) => {
+            code(invitations.join(&envelope, invitation, is_proved))
+        }
         PlayerRequest::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
             String::new()
@@ -82,21 +84,24 @@ fn output(command: &str) -> String {
 #[test]
 fn invitations_golden() {
     golden::run_scripts("invitations", || {
-        let mut invitations = Invitations::new(true);
-        move |command: &str| run_command(&mut invitations, command)
+        let mut state = (Invitations::new(true), false);
+        move |command: &str| run_command(&mut state, command)
     });
 }
 
-fn run_command(invitations: &mut Invitations, command: &str) -> String {
+fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str) -> String {
     match command.split_once(' ').unwrap_or((command, "")) {
-        ("fresh", checked) => *invitations = Invitations::new(checked.is_empty()),
+        ("fresh", manager) => {
+            *invitations = Invitations::new(manager != "unchecked");
+            *is_proved = manager == "proved";
+        }
         ("says", message) => return output(message),
         ("hundred", _) => {
             let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
-            lines.for_each(|line| assert_eq!(done(invitations, &line), "ok", "{line}"));
+            lines.for_each(|line| assert_eq!(done(invitations, &line, false), "ok", "{line}"));
         }
         ("announced", id) => return invitations.is_announced(id).to_string(),
-        _ => return done(invitations, command),
+        _ => return done(invitations, command, *is_proved),
     }
     String::new()
 }
@@ -105,10 +110,10 @@ fn run_command(invitations: &mut Invitations, command: &str) -> String {
 fn repeated_call_gets_the_same_answer() {
     let (decision, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
-    let make = |number, choice: &str| decision.get(number, || choice.into());
+    let make = |number, choice: &str| decision.get_or_choose(number, || choice.into());
     thread::scope(|scope| {
         let first = scope.spawn(|| {
-            decision.get(1, || {
+            decision.get_or_choose(1, || {
                 begun.wait();
                 both.wait(); // the other call is there too, or about to be
                 "odd".into()
@@ -135,7 +140,7 @@ fn choose_is_called_again_after_a_panic() {
         _ => "odd".into(),
     };
     let turn = Turn::sample();
-    let make = || decision.get(1, || choose(&turn));
+    let make = || decision.get_or_choose(1, || choose(&turn));
     assert!(catch_unwind(AssertUnwindSafe(make)).is_err());
     let odd = Ok("odd".to_string());
     assert_eq!([make(), make()], [odd.clone(), odd]);

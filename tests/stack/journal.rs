@@ -43,7 +43,7 @@ fn aside(data: &Path) -> Vec<Vec<u8>> {
 
 /// Finds the league as a manager does, and says whether it is resumed.
 fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
-    let store = open_again(|| Store::open(data, rules(), fresh))?;
+    let store = open_again(|| Store::open(data, rules(), fresh, false))?;
     let resumed = store.read(|league| league.version > 0);
     Ok((store, resumed))
 }
@@ -88,7 +88,9 @@ fn play_on(store: &Store) {
         register(store, &format!("P0{n}"), false, 0, 8100 + n);
     }
     register(store, "P02", true, 1, 9002);
-    decide(store, |league| league.start(Some(7), league.pairings()));
+    decide(store, |league| {
+        league.start_event(Some(7), league.pairings())
+    });
     let both = ["REF01".to_string(), "REF02".to_string()];
     for round in 1..=3 {
         decide(store, |league| assignment(league, round, &both));

@@ -1,11 +1,8 @@
-//! The wire: every example of the documents is read and written back, every fault is refused by
-//! code and path, the schema says what the reader does, and what a real league sends passes the
-//! same reader.
+//! The messages on the wire: every example of the documents is read and written back, every faulty
+//! field is refused with code and path, the reader agrees with the schema, and the messages of a
+//! real league pass the same reader.
 
-use super::support::{
-    TestLeague, check_no_token, golden, json_of, message, message_of, places, pointer, text_of,
-    with_field,
-};
+use super::support::*;
 use league::json::{decode, schema_of};
 use league::net::client::Client;
 use league::net::log::{self, Content};
@@ -15,36 +12,30 @@ use league::protocol::{
     ProtocolError, Reply, StartMatch, parse,
 };
 use league::values::{Endpoint, Timestamp};
-use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// An example of the documents: where it stands, and the message with what its envelope lacks.
+/// Returns the examples of the documents: the place of each, and the message with a whole envelope.
 fn examples() -> Vec<(String, Value)> {
     let all: Vec<Value> = json_of(include_str!("../examples.json"));
-    let filled = |example: Value| {
-        let place = format!("{} line {}", text_of(&example["source"]), example["line"]);
-        let bare = message_of(&example["json"]);
-        let whole = message(
-            text_of(&example["message_type"]),
-            "player:P01",
-            bare.clone(),
-        );
-        (place, whole)
+    let whole = |example: Value| {
+        let [source, name] = ["source", "message_type"].map(|key| text_of(&example[key]));
+        let bare = message_of(&example["json"]).clone();
+        let place = format!("{source} line {}", example["line"]);
+        (place, message(name, "player:P01", bare))
     };
-    all.into_iter().map(filled).collect()
+    all.into_iter().map(whole).collect()
 }
 
-/// `E003 referee_meta.version`, or `ok`.
+/// Returns `ok`, or code and field of a refusal: `E003 referee_meta.version`.
 fn verdict<T>(read: Result<T, ProtocolError>) -> String {
-    let field = |refusal: &ProtocolError| text_of(&refusal.context["field"]).to_string();
-    read.map_or_else(
-        |refusal| format!("{} {}", refusal.code, field(&refusal)),
-        |_| "ok".into(),
-    )
+    match read {
+        Ok(_) => "ok".into(),
+        Err(refusal) => format!("{} {}", refusal.code, text_of(&refusal.context["field"])),
+    }
 }
 
-/// Reads a message of any type and writes it again: the same, or the refusal.
+/// Reads a message of any type and writes it back.
 fn again(whole: &Value) -> Result<Value, ProtocolError> {
     let spec = MessageSpec::by_type(whole["message_type"].as_str().unwrap_or_default());
     match spec.map(|spec| spec.receivers) {
@@ -55,8 +46,8 @@ fn again(whole: &Value) -> Result<Value, ProtocolError> {
 }
 
 fn again_as<M: Message>(whole: &Value) -> Result<Value, ProtocolError> {
-    let item = parse::<M>(whole)?;
-    Ok(protocol::to_json(&item.envelope, &item.message))
+    let read = parse::<M>(whole)?;
+    Ok(protocol::to_json(&read.envelope, &read.message))
 }
 
 #[test]
@@ -66,11 +57,7 @@ fn message_examples_round_trip() {
     for (place, whole) in &examples {
         match again(whole) {
             Err(refusal) => refused.push(format!("{place}: {}", verdict::<()>(Err(refusal)))),
-            Ok(written) => assert_eq!(
-                normal(written),
-                normal(whole.clone()),
-                "an example of the league's documents, {place}, is written otherwise than it came"
-            ),
+            Ok(written) => assert_eq!(normal(written), normal(whole.clone()), "{place}"),
         }
     }
     assert_eq!(examples.len(), 106);
@@ -85,79 +72,63 @@ fn message_examples_round_trip() {
 #[test]
 fn protocol_page_matches_the_code() {
     let page = include_str!("../../src/protocol.md").replace('\r', "");
-    let blocks = page
-        .split("```json\n")
-        .skip(1)
-        .map(|rest| rest.split_once("```").unwrap().0);
     let mut types = BTreeSet::new();
-    for block in blocks {
-        let block: Value = json_of(block);
+    for block in page.split("```json\n").skip(1) {
+        let block: Value = json_of(block.split("```").next().unwrap());
         let whole = message_of(&block);
         if let Some(name) = whole["message_type"].as_str() {
             types.insert(name.to_string());
-            assert_eq!(
-                again(whole).map(normal),
-                Ok(normal(whole.clone())),
-                "{whole}"
-            );
-            let entry = MessageSpec::by_type(name).unwrap();
-            assert!(
-                block["method"].is_null() || block["method"] == entry.method,
-                "{block}"
-            );
+            assert_eq!(again(whole).map(normal), Ok(normal(whole.clone())));
+            let method = MessageSpec::by_type(name).unwrap().method;
+            let is_method = block["method"].is_null() || block["method"] == method;
+            assert!(is_method, "{block}");
         }
     }
     for entry in &MESSAGES {
         let name = entry.message_type;
         assert!(types.contains(name), "no example of {name}");
-        let row = format!("| {name} | `{}` |", entry.method);
-        assert!(
-            entry.receivers.is_empty() || page.contains(&row),
-            "no row {row}"
-        );
+        if !entry.receivers.is_empty() {
+            check_contains(&page, &format!("| {name} | `{}` |", entry.method));
+        }
     }
-    let rows = page.lines().filter_map(|line| line.strip_prefix("| E"));
     let mut codes = 0;
-    for row in rows {
-        let [code, name] = row.splitn(3, " | ").collect::<Vec<_>>()[..2] else {
-            panic!("{row}")
-        };
-        let code = ErrorCode::from(format!("E{code}"));
-        assert_eq!(code.name(), name);
+    for row in page.lines().filter(|line| line.starts_with("| E")) {
+        let cells: Vec<&str> = row.split(" | ").collect();
+        let code = ErrorCode::from(cells[0].replace("| ", ""));
+        assert_eq!(code.name(), cells[1]);
         codes += 1;
     }
     assert_eq!(codes, 12);
 }
 
-/// Dates with hyphens, and the reason where we write it: inside `game_result`.
+/// Returns a message with hyphens in its dates, and with its reason in the place where the programs
+/// write it: inside `game_result`.
 fn normal(mut whole: Value) -> Value {
-    let reason = whole
-        .as_object_mut()
-        .unwrap()
-        .remove("reason")
-        .filter(|_| whole["message_type"] == "GAME_OVER");
-    if let Some(reason) = reason {
+    let reason = whole["reason"].take();
+    set(&mut whole, "reason", Value::Null);
+    if whole["message_type"] == "GAME_OVER" && !reason.is_null() {
         whole["game_result"]["reason"] = reason;
     }
-    hyphens(&mut whole);
+    normalise_times(&mut whole);
     whole
 }
 
-fn hyphens(value: &mut Value) {
+fn normalise_times(value: &mut Value) {
     match value {
         Value::String(text) => {
             *text = Timestamp::parse(text).map_or(text.clone(), |time| time.to_string())
         }
-        Value::Array(items) => items.iter_mut().for_each(hyphens),
-        Value::Object(object) => object.values_mut().for_each(hyphens),
+        Value::Array(list) => list.iter_mut().for_each(normalise_times),
+        Value::Object(object) => object.values_mut().for_each(normalise_times),
         _ => {}
     }
 }
 
-/// Whether the schema takes one of `any_values`; as much of JSON schema as they need.
-fn legal(schema: &Value, value: &Value) -> bool {
+/// Returns true if a schema accepts one of `any_values`. It supports the part of JSON schema that
+/// these values need.
+fn accepts(schema: &Value, value: &Value) -> bool {
     if let Some(either) = schema["anyOf"].as_array() {
-        return either.iter().any(|schema| legal(schema, value));
+        return either.iter().any(|schema| accepts(schema, value));
     }
     if let Some(words) = schema["enum"].as_array() {
         return words.contains(value);
@@ -178,7 +149,7 @@ fn legal(schema: &Value, value: &Value) -> bool {
     }
 }
 
-/// A value that the schema takes, with all that may be left out.
+/// Returns a value that the schema accepts, with all optional fields.
 fn sample(schema: &Value) -> Value {
     if let Some(either) = schema.get("anyOf") {
         return sample(&either[0]);
@@ -200,47 +171,87 @@ fn sample(schema: &Value) -> Value {
     }
 }
 
-/// Of each kind one, and what lies just outside a kind's bounds. What is inside a list or an object
-/// is tried in its own place.
+/// Returns a value of each kind, and values just inside and outside the bounds of a kind. Lists and
+/// objects are empty: each of their elements is a field of its own.
 fn any_values() -> Vec<Value> {
     let all = r#"[null, true, 7, -7, -2147483649, 2147483647, 2147483648, 18446744073709551615, 1.5, "x",
         "2025-01-15T10:30:00+02:00", [], {}]"#;
     json_of(all)
 }
 
-/// The reader lets these through as they come, for a better refusal by whoever judges them.
-const UNREAD: &[&str] = &["parity_choice", "query_type", "query_params", "move"];
+/// A field of a sample, or the first element of a list in it.
+struct Field {
+    /// The path, like `matches[0].match_id`.
+    path: String,
+    schema: Value,
+    /// The schema says that it must be there, or need not be; none for an element of a list.
+    required: Option<bool>,
+    /// The field is optional, or is a part of an optional one.
+    informs: bool,
+}
 
-/// Leaves out every place of a valid sample, and puts any value there: the reader refuses what the
-/// schema refuses, with the right code and the exact path, and takes all else. Returns how many
-/// places there were.
+/// Returns every field of a sample that its schema knows, with `path` in front of its path.
+fn fields(schema: &Value, sample: &Value, path: &str, informs: bool) -> Vec<Field> {
+    let schema = schema.get("anyOf").map_or(schema, |either| &either[0]);
+    let mut found = Vec::new();
+    let mut add = |path: String, schema: &Value, required: Option<bool>, sample: &Value| {
+        let informs = informs || required == Some(false);
+        found.extend(fields(schema, sample, &path, informs));
+        found.push(Field {
+            path,
+            schema: schema.clone(),
+            required,
+            informs,
+        });
+    };
+    for (key, value) in sample.as_object().into_iter().flatten() {
+        let named = schema["properties"].get(key);
+        let required = schema["required"].as_array();
+        let required = required.map(|names| names.contains(&json!(key)));
+        if let Some(known) = named.or(schema.get("additionalProperties")) {
+            let path = format!("{path}.{key}");
+            add(path.trim_start_matches('.').into(), known, required, value);
+        }
+    }
+    if let Some(first) = sample.get(0) {
+        add(format!("{path}[0]"), &schema["items"], None, first);
+    }
+    found
+}
+
+/// Fields that the reader accepts with any value: the receiver refuses a wrong one itself.
+const UNREAD: [&str; 4] = ["parity_choice", "query_type", "query_params", "move"];
+
+/// Removes each field of a valid sample, and gives it each of `any_values`. The reader must refuse
+/// what the schema refuses, with the right code and the exact path, and accept the rest. Returns the
+/// number of fields.
 fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> String) -> usize {
     let valid = sample(schema);
     assert_eq!(read(&valid), "ok", "{valid}");
-    let mut found = places(schema, &valid, "", false);
-    found.retain(|item| !item.path.starts_with("query_params."));
-    for place in &found {
-        let (path, schema) = (&place.path, &place.schema);
+    let mut found = fields(schema, &valid, "", false);
+    found.retain(|field| !field.path.starts_with("query_params."));
+    for field in &found {
+        let (path, schema) = (&*field.path, &field.schema);
         let pointer = pointer(path);
         let row = |value: &Value| format!("{name} {path}: {value}");
-        let counts_as_absent = place.informs && !is_strict;
-        if let Some(required) = place.required {
+        let counts_as_absent = field.informs && !is_strict;
+        if let Some(required) = field.required {
             let is_free = !required || counts_as_absent || schema.get("anyOf").is_some();
             let expected = match is_free {
                 true => "ok".into(),
                 false => format!("E003 {path}"),
             };
-            let came = read(&with_field(&valid, &pointer, Value::Null));
-            assert_eq!(came, expected, "{}", row(&json!("left out")));
+            let actual = read(&with_field(&valid, &pointer, Value::Null));
+            assert_eq!(actual, expected, "{name} without {path}");
         }
-        let is_read = !UNREAD.contains(&path.as_str());
+        let is_read = !UNREAD.contains(&path);
         for value in any_values().into_iter().filter(|_| is_read) {
             let mut changed = valid.clone();
             *changed.pointer_mut(&pointer).unwrap() = value.clone();
-            let came = read(&changed);
-            let is_left_out = value.is_null() && place.required == Some(false);
-            if counts_as_absent || is_left_out || legal(schema, &value) {
-                assert_eq!(came, "ok", "{}", row(&value));
+            let actual = read(&changed);
+            let is_left_out = value.is_null() && field.required == Some(false);
+            if counts_as_absent || is_left_out || accepts(schema, &value) {
+                assert_eq!(actual, "ok", "{}", row(&value));
                 continue;
             }
             let code = match value.is_string() {
@@ -248,10 +259,10 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
                 true if schema["format"] == "date-time" => "E021",
                 _ => "E003",
             };
-            let rest = came.strip_prefix(&format!("{code} {path}"));
+            let rest = actual.strip_prefix(&format!("{code} {path}"));
             let lacks = |rest: &str| value.is_object() && rest.starts_with('.');
             let is_exact = rest.is_some_and(|rest| rest.is_empty() || lacks(rest));
-            assert!(is_exact, "{}: {came}", row(&value));
+            assert!(is_exact, "{}: {actual}", row(&value));
         }
     }
     found.len()
@@ -260,34 +271,34 @@ fn agree(name: &str, schema: &Value, is_strict: bool, read: &dyn Fn(&Value) -> S
 #[test]
 fn faulty_fields_are_refused_with_code_and_path() {
     let of_messages = MESSAGES.iter().map(|entry| {
-        let read = |item: &Value| verdict(again(item));
+        let read = |whole: &Value| verdict(again(whole));
         agree(entry.message_type, &entry.schema, false, &read)
     });
     let all: usize = of_messages.sum();
-    assert!(all > 300, "{all} places");
+    assert!(all > 300, "{all} fields");
     // The arguments of a tool that is no message are read strictly.
-    let read = |item: &Value| verdict(decode::<StartMatch>(item).map_err(ProtocolError::from));
+    let read = |whole: &Value| verdict(decode::<StartMatch>(whole).map_err(ProtocolError::from));
     agree("start_match", &schema_of::<StartMatch>(), true, &read);
 }
 
-/// What the log makes of a value: the last line of a log of its own, for which `note` cares.
-fn logged(note: impl FnOnce(&Client)) -> Value {
+/// Returns the last line that `write` has written into a new log.
+fn logged(write: impl FnOnce(&Client)) -> Value {
     let test = TestLeague::new("");
     let log = log::Log::new(&test.folder, "P01");
     log.open("P01", "P01.log.jsonl");
-    note(&Client::new("P01", Arc::new(log)));
-    let mut lines = super::support::json_lines(&test.folder.join("P01.log.jsonl"));
+    write(&Client::new("P01", Arc::new(log)));
+    let mut lines = json_lines(&test.folder.join("P01.log.jsonl"));
     lines.pop().unwrap()
 }
 
-/// What the wire makes of a text: a message with edits, one of whose envelope something is known, a
-/// time, a URL, a value in the log, or a text on the screen.
-fn made_of(word: &str, text: &str) -> String {
+/// Reads a message with edits, fills in a message, or writes a time, a URL, a value in the log or a
+/// text on the screen. Returns the text that results.
+fn result_of(word: &str, text: &str) -> String {
     match word {
         "read" => {
             let (name, edits) = text.split_once(' ').unwrap_or((text, ""));
-            let mut all = examples().into_iter().map(|(_, item)| item);
-            let example = all.find(|item| item["message_type"] == name).unwrap();
+            let mut all = examples().into_iter();
+            let (_, example) = all.find(|row| row.1["message_type"] == name).unwrap();
             match again(&golden::edited(example, edits)) {
                 Ok(_) => "ok".into(),
                 Err(refusal) => format!("{} {}", refusal.code, refusal.detail()),
@@ -297,21 +308,19 @@ fn made_of(word: &str, text: &str) -> String {
             let time = "2025-01-15T10:30:00Z";
             let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": time, "accept": true});
             let whole = message("GAME_JOIN_ACK", "player:P01", body);
-            let mut packet = golden::edited(whole, text);
-            let supplied = protocol::fill_defaults(&mut packet, |_, field| match field {
+            let mut edited = golden::edited(whole, text);
+            let supplied = protocol::fill_defaults(&mut edited, |_, field| match field {
                 "sender" | "conversation_id" => Some("player:P01".into()),
                 _ => None,
             });
-            format!("{}, supplied {supplied:?}", verdict(again(&packet)))
+            format!("{}, supplied {supplied:?}", verdict(again(&edited)))
         }
         "time" => Timestamp::parse(text).map_or("no time".into(), |time| time.to_string()),
         "url" => match Endpoint::parse(text) {
             Ok(endpoint) => {
-                assert!(
-                    Endpoint::is_same_address(text, &endpoint.to_string()),
-                    "{text}"
-                );
-                endpoint.to_string()
+                let url = endpoint.to_string();
+                assert!(Endpoint::is_same_address(text, &url), "{text}");
+                url
             }
             Err(_) => {
                 assert!(!Endpoint::is_same_address(text, text), "{text}");
@@ -336,11 +345,8 @@ fn wire_golden() {
         |command: &str| {
             let (word, text) = command.split_once(' ').unwrap();
             let quoted = serde_json::from_str(text).ok().filter(|_| word != "log");
-            let text = quoted.unwrap_or(text.to_string());
-            let text = text
-                .replace("TOKEN", TOKEN)
-                .replace("LONG", &"x".repeat(9_000));
-            made_of(word, &text)
+            let text = quoted.unwrap_or(text.to_string()).replace("TOKEN", TOKEN);
+            result_of(word, &text.replace("LONG", &"x".repeat(9_000)))
         }
     });
     assert_eq!(
@@ -353,23 +359,16 @@ fn wire_golden() {
 
 #[test]
 fn log_lines_are_short_and_show_no_tokens() {
-    let (ours, long) = ("tok-p01-0123456789abcdef", "x".repeat(9_000));
-    let packet = json!({"message_type": long, "conversation_id": ours, "match_id": ours});
+    let (token, long) = ("tok-p01-0123456789abcdef", "x".repeat(9_000));
+    let message = json!({"message_type": long, "conversation_id": token, "match_id": token});
     let facts = vec![("peer", json!(null)), ("error_code", json!("E003"))];
-    let line = logged(|client| {
-        client
-            .log
-            .message("event", &packet, facts, Content::Text(ours))
-    });
+    let body = Content::Text(token);
+    let line = logged(|client| client.log.message("event", &message, facts, body));
     let text = line.to_string();
-    assert!(
-        text.matches("tok-p01-***").count() == 3 && text.len() < 500,
-        "{text}"
-    );
-    assert_eq!(
-        (line.get("peer"), &line["level"]),
-        (None, &json!("WARNING"))
-    );
+    assert_eq!(text.matches("tok-p01-***").count(), 3, "{text}");
+    assert!(text.len() < 500, "{text}");
+    assert_eq!(line.get("peer"), None);
+    assert_eq!(line["level"], "WARNING");
     let (_, fraction) = text_of(&line["timestamp"]).split_once('.').unwrap();
     assert_eq!(fraction.len(), 4, "{line}");
 }
@@ -386,12 +385,13 @@ fn messages_of_a_league_match_the_protocol() {
         if line["message"].is_object() && line["recipients"].is_null() {
             assert_eq!(verdict(again(&line["message"])), "ok", "{line}");
         }
-        let [name, who, event, conversation] =
-            ["message_type", "component", "event_type", "conversation_id"]
-                .map(|key| text_of(&line[key]));
-        let who = who.trim_end_matches(|sign: char| sign.is_ascii_digit());
+        let keys = ["message_type", "component", "event_type", "conversation_id"];
+        let [name, program, event, conversation] = keys.map(|key| text_of(&line[key]));
+        let program = program.trim_end_matches(|sign: char| sign.is_ascii_digit());
         let lines = conversations.entry(conversation).or_default();
-        *lines.entry(format!("{name} {who} {event}")).or_default() += 1;
+        *lines
+            .entry(format!("{name} {program} {event}"))
+            .or_default() += 1;
         types.insert(name);
     }
     let mut matches: Vec<_> = conversations.values().collect();
@@ -404,9 +404,8 @@ fn messages_of_a_league_match_the_protocol() {
             "types" => types.iter().map(|name| format!("{name}\n")).collect(),
             _ => {
                 let lines = matches.iter().flat_map(|lines| lines.iter());
-                lines
-                    .map(|(line, times)| format!("{line} x{times}\n"))
-                    .collect()
+                let lines = lines.map(|(line, times)| format!("{line} x{times}\n"));
+                lines.collect()
             }
         }
     });

@@ -6,11 +6,12 @@
 use super::support::offline::{referees, rules};
 use super::support::offline_league::OfflineLeague;
 use fastrand::Rng;
-use league::games::derive_seed;
 use league::games::result_status;
 use league::manager::league::{League, Match};
 use league::protocol::{AgentKind, LeaguePhase, MatchResult, ResultStatus};
+use league::values::derive_seed;
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 /// What a false report says.
 const LIES: [&str; 6] = [
@@ -67,7 +68,7 @@ fn assign(rng: &mut Rng, story: &mut OfflineLeague) {
     };
     story.does(&format!("walkovers {round}"));
     story.does(&format!("assign {round} {}", present.join(" ")));
-    let is_held = |game: &Match| present.iter().any(|id| game.referee() == Some(id));
+    let is_held = |game: &Arc<Match>| present.iter().any(|id| game.referee() == Some(id));
     let mut open = story.league.open_matches(round);
     let is_well = present.is_empty() || open.all(is_held);
     assert!(is_well, "nobody has an open match who is gone");
@@ -125,7 +126,7 @@ fn check(league: &League) {
         (league.open_round(), league.rounds_completed),
         (open, completed)
     );
-    let is_over = league.progress() == LeaguePhase::Completed;
+    let is_over = league.phase() == LeaguePhase::Completed;
     assert_eq!(is_over, league.started && open.is_none());
     let points: i32 = results
         .values()
@@ -196,7 +197,7 @@ fn random_leagues_have_consistent_tables_and_journals() {
             check(&story.league);
             steps += 1;
         }
-        finished += usize::from(story.league.progress() == LeaguePhase::Completed);
+        finished += usize::from(story.league.phase() == LeaguePhase::Completed);
     }
     let enough = finished > 10 && steps > 10_000;
     assert!(enough, "{finished} of 150 leagues ended in {steps} steps");

@@ -3,11 +3,12 @@
 
 use league::games::Scoring;
 use league::manager::notifications::{Notification, Progress, Published};
-use league::manager::recipient::{Call, Recipient};
+use league::manager::recipient::{Delivery, Recipient};
 use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
 use league::net::client::Client;
 use league::net::log::Log;
+use league::program::attempts::Attempts;
 use league::program::config::{RetryPolicy, Seconds};
 use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
 use serde_json::Value;
@@ -17,7 +18,7 @@ use super::support::{golden, offline_league};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::{cell::RefCell, time::Duration};
+use std::time::Duration;
 
 #[test]
 fn schedule_has_every_pair_once_with_balanced_roles() {
@@ -106,22 +107,20 @@ fn retried(row: &str) -> String {
         base_delay_sec: Seconds(Duration::from_secs(2)),
         backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
-    let (pauses, mut made) = (RefCell::new(Vec::new()), 0);
-    let attempt = || {
+    let mut attempts = Attempts::new(policy);
+    let (mut pauses, mut made) = (Vec::new(), 0);
+    let end = loop {
         made += 1;
-        words
-            .get(made + 1)
-            .map(|word| failure(word))
-            .map_or(Ok(()), Err)
+        let Some(error) = words.get(made + 1).map(|word| failure(word)) else {
+            break "done".to_string();
+        };
+        match attempts.next_delay() {
+            Some(delay) if error.is_retryable() => pauses.push(delay.as_secs()),
+            _ => break error.explain(),
+        }
     };
-    let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
-    let done = policy.retry(pause, CallError::is_retryable, attempt);
-    let end = done.map_or_else(|error| error.explain(), |()| "done".into());
     let longest = policy.max_total_time(Duration::from_secs(30)).as_secs();
-    format!(
-        "{made} attempts, pauses {:?}: {end}; at most {longest} s",
-        pauses.into_inner()
-    )
+    format!("{made} attempts, pauses {pauses:?}: {end}; at most {longest} s")
 }
 
 /// `referee ping:late table:gone`: the calls to an agent with their results, and what it is after each.
@@ -141,8 +140,8 @@ fn called(row: &str) -> String {
     for word in words {
         let (call, result) = word.split_once(':').unwrap();
         let call = match call {
-            "ping" => Call::Ping,
-            _ => Call::Notify {
+            "ping" => Delivery::Ping,
+            _ => Delivery::Notify {
                 notification: Notification::Table,
                 text: Arc::new(client.prepare_broadcast(&table, 1)),
                 progress: Progress::default(),
@@ -182,11 +181,11 @@ fn progress(text: &str) -> Progress {
 /// Returns all that an agent with this progress is sent, one after the other.
 fn lacking(mut received: Progress, newest: Progress) -> String {
     let mut lines = String::new();
-    while let Some((notification, next)) = received.next(newest) {
+    while let Some((notification, next)) = received.next_notification(newest) {
         lines += &format!("{notification:?}\n");
         received = next;
     }
-    assert_eq!(received.next(newest), None);
+    assert_eq!(received.next_notification(newest), None);
     lines
 }
 
@@ -213,8 +212,8 @@ fn told(row: &str) -> String {
         "local_fault" => Some(CallError::Local("no thread".into())),
         other => panic!("{other}: no such result"),
     };
-    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse().unwrap());
-    let is_received = notification.is_received(error.as_ref(), failed, attempts);
+    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse::<u32>().unwrap());
+    let is_received = notification.is_received(error.as_ref(), failed >= attempts);
     ["still lacking", "told"][usize::from(is_received)].into()
 }
 

@@ -33,7 +33,7 @@ fn longest_notifications_fit_the_limit() {
     let longest = league.members["P05"].meta.contact_endpoint.len();
     assert_eq!((longest, league.members.len()), (200, 108), "legal at most");
     assert_eq!(league.ids(AgentKind::Player)[99], "P100", "not by letter");
-    let event = league.start(None, league.pairings());
+    let event = league.start_event(None, league.pairings());
     happen(&mut league, event);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
     let event = league.assign_open_matches(1, &referees(&league)[..1], token);
@@ -60,7 +60,7 @@ fn matches_are_assigned_by_capacity() {
         for round in 1..=league.rounds() {
             play_round(&mut league, round, |game| seeded(7, game));
             let load = |id: &String| {
-                let round = league.round(round).iter();
+                let round = league.matches_of_round(round).iter();
                 round.filter(|game| game.referee() == Some(id)).count() as u32
             };
             let load = referees(&league).iter().map(load).collect::<Vec<_>>();

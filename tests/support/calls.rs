@@ -1,33 +1,38 @@
-//! What tests say to agents: bytes, HTTP requests, JSON-RPC calls, and messages of the league.
+//! Requests of a test to an agent: bytes, HTTP requests, JSON-RPC calls and league messages.
 //!
-//! `message` puts a body into its envelope, `but` changes one field of it, `send` brings it to an
-//! agent and gives its answer. Nothing here knows a rule of the league: what is wrong is sent as
-//! readily as what is right.
+//! `message` adds the envelope to a body, `with_field` changes one field of a message, and `send`
+//! sends a message and returns the reply. No function checks a rule of the league, so a test can
+//! send a wrong message too.
 
-use super::{json_of, time_limit};
+use super::{json_of, text_of, time_limit};
 use serde_json::{Value, json};
 use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-/// Host and port of a URL, and its path.
+/// Splits a URL into host and port, and path.
 fn split(url: &str) -> (&str, &str) {
     let rest = url.strip_prefix("http://").unwrap();
     rest.split_at(rest.find('/').unwrap())
 }
 
-/// Sends bytes as they are and reads what comes until the other side closes, or says nothing for
+/// Sends bytes and reads the reply, until the peer closes the connection or sends nothing for
 /// `limit`.
 pub fn raw(url: &str, bytes: &[u8], limit: Duration) -> Vec<u8> {
     let mut stream = connect(url, limit).unwrap();
     let _ = stream.write_all(bytes);
-    let mut answer = Vec::new();
-    let _ = stream.read_to_end(&mut answer);
-    answer
+    read_all(stream)
 }
 
-/// A request with a body: the status and the body of the answer. `headers` end with a line break
-/// each.
+/// Reads until the peer closes the connection, or sends nothing within the read timeout.
+pub fn read_all(mut stream: TcpStream) -> Vec<u8> {
+    let mut reply = Vec::new();
+    let _ = stream.read_to_end(&mut reply);
+    reply
+}
+
+/// Sends an HTTP request with a body. Returns the status and the body of the response. Each line of
+/// `headers` ends with a line break.
 pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) {
     let (host, path) = split(url);
     let head = format!(
@@ -37,15 +42,15 @@ pub fn http(verb: &str, url: &str, headers: &str, body: &[u8]) -> (u16, String) 
     split_response(&raw(url, &[head.as_bytes(), body].concat(), time_limit()))
 }
 
-/// The status (0: none) and the body of an answer.
-pub fn split_response(answer: &[u8]) -> (u16, String) {
-    let text = String::from_utf8_lossy(answer);
-    let status = text.split(' ').nth(1).and_then(|item| item.parse().ok());
+/// Returns the status (0: none) and the body of a response.
+pub fn split_response(response: &[u8]) -> (u16, String) {
+    let text = String::from_utf8_lossy(response);
+    let status = text.split(' ').nth(1).and_then(|word| word.parse().ok());
     let body = text.split_once("\r\n\r\n").map_or("", |(_, body)| body);
     (status.unwrap_or(0), body.into())
 }
 
-/// A JSON-RPC call: the whole reply.
+/// Sends a JSON-RPC call. Returns the whole reply.
 pub fn call(url: &str, method: &str, params: Value) -> Value {
     let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
     let (status, body) = http("POST", url, "", request.to_string().as_bytes());
@@ -53,20 +58,21 @@ pub fn call(url: &str, method: &str, params: Value) -> Value {
     json_of(&body)
 }
 
-/// A JSON-RPC call: what the reply has as its result.
+/// Sends a JSON-RPC call. Returns the result in the reply.
 pub fn ask(url: &str, method: &str, params: Value) -> Value {
     call(url, method, params)["result"].take()
 }
 
-/// A tool that is called: its result.
+/// Calls a tool. Returns its result.
 pub fn call_tool(url: &str, name: &str, arguments: Value) -> Value {
-    let wanted = json!({"name": name, "arguments": arguments});
-    let mut reply = call(url, "tools/call", wanted);
-    assert!(reply["result"].is_object(), "{name}: {reply}");
-    reply["result"].take()
+    let params = json!({"name": name, "arguments": arguments});
+    let result = ask(url, "tools/call", params);
+    assert!(result.is_object(), "{name}");
+    result
 }
 
-/// A league message sent under its type: the `result`, or the whole reply if it is an error.
+/// Sends a league message under its type. Returns the result, or the whole reply if that is an
+/// error.
 pub fn send(url: &str, message: &Value) -> Value {
     let message_type = message["message_type"].as_str().unwrap();
     let mut reply = call(url, message_type, message.clone());
@@ -76,7 +82,7 @@ pub fn send(url: &str, message: &Value) -> Value {
     }
 }
 
-/// A league message with its envelope; `body` overrules the envelope.
+/// Returns a league message with its envelope. The fields of `body` replace those of the envelope.
 pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
     let mut whole = json!({
         "protocol": "league.v2", "message_type": message_type, "sender": sender,
@@ -88,22 +94,21 @@ pub fn message(message_type: &str, sender: &str, body: Value) -> Value {
     whole
 }
 
-/// The message in a JSON-RPC request or reply, or the bare message.
-pub fn message_of(shell: &Value) -> &Value {
-    let inside = ["params", "result"].iter().find_map(|key| shell.get(key));
-    inside
-        .filter(|_| shell["jsonrpc"] == "2.0")
-        .unwrap_or(shell)
+/// Returns the message in a JSON-RPC request or reply, or the bare message.
+pub fn message_of(whole: &Value) -> &Value {
+    let inner = ["params", "result"].iter().find_map(|key| whole.get(key));
+    let inner = inner.filter(|_| whole["jsonrpc"] == "2.0");
+    inner.unwrap_or(whole)
 }
 
-/// `message` with one field changed; null takes it out.
+/// Returns `message` with one field changed; a null removes the field.
 pub fn with_field(message: &Value, key: &str, value: Value) -> Value {
     let mut changed = message.clone();
     set(&mut changed, key, value);
     changed
 }
 
-/// Changes one place of a value, named by a key or a JSON pointer; a null removes the key.
+/// Changes one field of a value, named by its key or by a JSON pointer; a null removes the field.
 pub fn set(whole: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));
     match whole.pointer_mut(parent).unwrap() {
@@ -113,36 +118,48 @@ pub fn set(whole: &mut Value, pointer: &str, value: Value) {
     }
 }
 
-/// Connects to the host and port of a URL; reading gives up after `limit` of silence.
+/// Connects to the host and port of a URL. A read fails if no byte comes within `limit`.
 pub fn connect(url: &str, limit: Duration) -> io::Result<TcpStream> {
-    // On Windows, localhost is first another address, and it takes two seconds to find that out.
+    // Windows tries localhost as an IPv6 address first, which takes two seconds to fail.
     let stream = TcpStream::connect(split(url).0.replace("localhost", "127.0.0.1"))?;
     stream.set_read_timeout(Some(limit))?;
     Ok(stream)
 }
 
-/// The time as messages have it.
+/// Returns the time in the form that messages have.
 pub fn now() -> String {
     league::values::Timestamp::now().to_string()
 }
 
-/// A scripted agent's registration as a player: the manager's answer.
+/// Registers a player. Returns the manager's reply.
 pub fn register_player(manager: &str, id: &str, endpoint: &str) -> Value {
-    let sender = format!("player:{id}");
-    let body = application(&sender, endpoint);
-    send(manager, &message("LEAGUE_REGISTER_REQUEST", &sender, body))
+    send(manager, &player_registration(id, endpoint, None))
 }
 
-/// A scripted agent's registration as a referee: the manager's answer.
+/// Registers a referee. Returns the manager's reply.
 pub fn register_referee(manager: &str, id: &str, endpoint: &str, matches: u32) -> Value {
+    let request = referee_registration(id, endpoint, matches, None);
+    send(manager, &request)
+}
+
+/// Returns a player's registration; with its token it registers again.
+pub fn player_registration(id: &str, endpoint: &str, token: Option<&str>) -> Value {
+    let sender = format!("player:{id}");
+    let mut body = application(&sender, endpoint);
+    body["auth_token"] = json!(token);
+    message("LEAGUE_REGISTER_REQUEST", &sender, body)
+}
+
+/// Returns a referee's registration; with its token it registers again.
+pub fn referee_registration(id: &str, endpoint: &str, matches: u32, token: Option<&str>) -> Value {
     let sender = format!("referee:{id}");
     let mut meta = meta(&sender, endpoint);
     meta["max_concurrent_matches"] = matches.into();
-    let body = json!({"referee_meta": meta});
-    send(manager, &message("REFEREE_REGISTER_REQUEST", &sender, body))
+    let body = json!({"referee_meta": meta, "auth_token": token});
+    message("REFEREE_REGISTER_REQUEST", &sender, body)
 }
 
-/// What registers a player of a name.
+/// Returns the body of a registration of a player with this display name.
 pub fn application(name: &str, endpoint: &str) -> Value {
     json!({"player_meta": meta(name, endpoint)})
 }
@@ -151,15 +168,12 @@ fn meta(name: &str, endpoint: &str) -> Value {
     json!({"display_name": name, "version": "1.0.0", "game_types": ["even_odd", "tic_tac_toe"], "contact_endpoint": endpoint})
 }
 
-/// The token in a registration's answer.
-pub fn token_of(answer: &Value) -> String {
-    answer["auth_token"]
-        .as_str()
-        .unwrap_or_else(|| panic!("no token: {answer}"))
-        .to_string()
+/// Returns the token in the reply to a registration.
+pub fn token_of(reply: &Value) -> String {
+    text_of(&reply["auth_token"]).into()
 }
 
-/// The report of an even win of the first of two players, as `sender` would make it.
+/// Returns a report of `sender`: the first of two players has won with even.
 pub fn report(
     sender: &str,
     token: Option<&str>,

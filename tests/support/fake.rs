@@ -1,14 +1,15 @@
-//! A manager whose every word is the test's, for tests of one referee or one player alone: what it
-//! answers, and the notices that it sends. And what a referee says to a player.
+//! A fake manager for tests of a single referee or player: its replies and its notifications. And
+//! the messages of a fake referee to a player.
 
 use super::{FakeAgent, FakeReply, Gate, json_of, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
-/// The token of whoever it lets in.
+/// The token of every agent that the fake manager accepts.
 pub const TOKEN: &str = "tok-own-0123456789abcdef0123456789abcdef";
 
-/// Lets in whoever registers, as REF01 or P01, under `token`, and says whether it proves itself.
+/// Accepts a registration, as REF01 or P01, with this token. `proves_itself`: the manager will send
+/// the token in its notifications.
 pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> FakeReply {
     let asked = &request["params"];
     let (message_type, id) = match asked["message_type"] == "REFEREE_REGISTER_REQUEST" {
@@ -23,43 +24,36 @@ pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> FakeReply {
     FakeReply::Answer(message(message_type, "league_manager", body))
 }
 
-/// Refuses a registration.
+/// Rejects a registration.
 pub fn rejects(reason: &str, code: Option<&str>) -> FakeReply {
     let body =
         json!({"status": "REJECTED", "player_id": null, "reason": reason, "error_code": code});
     FakeReply::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
 }
 
-/// What a manager that proves itself answers: its agents are in, its reports recorded.
+/// Records a report, and accepts a registration.
 pub fn answers(request: &Value) -> FakeReply {
     let asked = &request["params"];
-    match asked["message_type"] == "MATCH_RESULT_REPORT" {
-        true => FakeReply::Answer(message(
-            "MATCH_RESULT_ACK",
-            "league_manager",
-            json!({"match_id": asked["match_id"], "status": "recorded"}),
-        )),
-        false => accepts(request, TOKEN, true),
+    if asked["message_type"] != "MATCH_RESULT_REPORT" {
+        return accepts(request, TOKEN, true);
     }
+    let body = json!({"match_id": asked["match_id"], "status": "recorded"});
+    FakeReply::Answer(message("MATCH_RESULT_ACK", "league_manager", body))
 }
 
-/// An answer of another HTTP status.
+/// Returns a response with this HTTP status.
 pub fn status(status: &str, body: &str) -> FakeReply {
-    FakeReply::Bytes(
-        format!(
-            "HTTP/1.1 {status}\r\nContent-Length: {}\r\n\r\n{body}",
-            body.len()
-        )
-        .into(),
-    )
+    let length = body.len();
+    let whole = format!("HTTP/1.1 {status}\r\nContent-Length: {length}\r\n\r\n{body}");
+    FakeReply::Bytes(whole.into())
 }
 
-/// Such a manager.
+/// Starts a manager that accepts every registration and records every report.
 pub fn manager() -> FakeAgent {
     FakeAgent::new(answers)
 }
 
-/// One that answers nobody until the gate is open.
+/// Starts a manager that replies only once the gate is open.
 pub fn manager_after(gate: &Gate) -> FakeAgent {
     let gate = gate.clone();
     FakeAgent::new(move |request| {
@@ -68,13 +62,13 @@ pub fn manager_after(gate: &Gate) -> FakeAgent {
     })
 }
 
-/// A notice with this token.
+/// Returns a notification with this token.
 pub fn notice(message_type: &str, token: Option<&str>, mut body: Value) -> Value {
     (body["auth_token"], body["league_id"]) = (token.into(), LEAGUE.into());
     message(message_type, "league_manager", body)
 }
 
-/// The end of a league that P01 has won.
+/// Returns the notification that the league is over and P01 has won it.
 pub fn completed(token: Option<&str>) -> Value {
     let champion = json!({"player_id": "P01", "display_name": "Alpha", "points": 3});
     let rows = json!([{"rank": 1, "player_id": "P01", "points": 3}]);
@@ -82,8 +76,8 @@ pub fn completed(token: Option<&str>) -> Value {
     notice("LEAGUE_COMPLETED", token, body)
 }
 
-/// A round with a match between P01 and P02 for each row: its id, its referee's endpoint, and more
-/// fields.
+/// Announces a round with a match between P01 and P02 for each row: its id, the endpoint of its
+/// referee, and more fields.
 pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     let entry = |(match_id, endpoint, more): &(&str, &str, Value)| {
         let mut entry = json!({
@@ -102,25 +96,25 @@ pub fn announces(rows: &[(&str, &str, Value)]) -> Value {
     )
 }
 
-/// What a referee says to P01 in a match, which has chosen even: the words of a story, the type,
+/// The messages of a referee to P01, which has chosen even: the words in a script, the message type
 /// and the fields.
-const SAID: &str = r#"
+const MESSAGES: &str = r#"
 invites | GAME_INVITATION | {"league_id": "LEAGUE", "round_id": 1, "role_in_match": "PLAYER_A", "opponent_id": "P02"}
 asks | CHOOSE_PARITY_CALL | {"player_id": "P01", "deadline": "NOW"}
 complains | GAME_ERROR | {"error_code": "E004", "error_description": "INVALID_PARITY_CHOICE", "affected_player": "P01", "action_required": "CHOOSE_PARITY_RESPONSE", "consequence": "Technical loss", "context": {"field": "parity_choice", "problem": "got \"EVEN\"\u001b[2J"}, "retry_info": {"retry_count": 1, "max_retries": 3, "time_remaining": 29.5}}
 ends P01 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P01", "drawn_number": 8, "number_parity": "even", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}
 ends P02 | GAME_OVER | {"game_result": {"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "so it \u001b[2J went"}}"#;
 
-/// That as a message. `true` is the referee that the manager announced, `replay` the same in a
-/// match that is played again, and everybody else a stranger.
-fn output(who: &str, words: &str, match_id: &str) -> Value {
+/// Returns a message of a referee. `true` is the referee that the manager has announced, `replay`
+/// the same one when it plays the match again; any other word is a stranger.
+fn referee_message(who: &str, words: &str, match_id: &str) -> Value {
     let (token, conversation) = match who {
         "true" => ("tok-true", "conv-true"),
         "replay" => ("tok-true", "conv-replay"),
         _ => ("tok-strange", "conv-true"),
     };
-    let row = rows(SAID).find(|[its, _, _]| *its == words);
-    let [_, message_type, body] = row.unwrap_or_else(|| panic!("nobody says {words}"));
+    let row = rows(MESSAGES).find(|row| row[0] == words);
+    let [_, message_type, body] = row.expect(words);
     let body = body.replace("LEAGUE", LEAGUE).replace("NOW", &now());
     let mut body: Value = json_of(&body);
     (body["match_id"], body["game_type"]) = (match_id.into(), "even_odd".into());
@@ -128,9 +122,9 @@ fn output(who: &str, words: &str, match_id: &str) -> Value {
     message(message_type, "referee:REF01", body)
 }
 
-/// A line of a story as a message: `manager announces R1M1 tok-true`, `true invites R1M1`, `true
-/// ends R1M1 P02`. Words like `player_id=P02` or `/context/problem=null` change a field, or take it
-/// out.
+/// Returns the message of a line of a script: `manager announces R1M1 tok-true`, `true invites
+/// R1M1`, `true ends R1M1 P02`. Words like `player_id=P02` or `/context/problem=null` change a
+/// field, or remove it.
 pub fn message_of_line(line: &str) -> Value {
     let words = line.split_whitespace();
     let (changes, words): (Vec<&str>, Vec<&str>) = words.partition(|word| word.contains('='));
@@ -145,18 +139,20 @@ pub fn message_of_line(line: &str) -> Value {
             notice("LEAGUE_STANDINGS_UPDATE", Some(TOKEN), table)
         }
         ["manager", "ends"] => completed(Some(TOKEN)),
-        [who, verb, match_id] => output(who, verb, match_id),
-        [who, verb, match_id, winner] => output(who, &format!("{verb} {winner}"), match_id),
+        [who, verb, match_id] => referee_message(who, verb, match_id),
+        [who, verb, match_id, winner] => {
+            referee_message(who, &format!("{verb} {winner}"), match_id)
+        }
         _ => panic!("{line}"),
     };
-    for (place, text) in changes.iter().filter_map(|item| item.split_once('=')) {
+    for (place, text) in changes.iter().filter_map(|word| word.split_once('=')) {
         let value = serde_json::from_str(text).unwrap_or(text.into());
         set(&mut message, place, value);
     }
     message
 }
 
-/// What an answer says in a word: `joins`, `chooses`, a move, the code of an error, or its status.
+/// Returns a player's reply as one word: `joins`, `chooses`, a move, an error code, or the status.
 pub fn told(reply: &Value) -> &str {
     match reply["message_type"].as_str() {
         Some("GAME_JOIN_ACK") if reply["accept"] == true => "joins",
@@ -169,10 +165,10 @@ pub fn told(reply: &Value) -> &str {
     }
 }
 
-/// Sends a player what each line of a story says, and compares what comes back, which stands behind
-/// a colon.
-pub fn converse(url: &str, story: &str) {
-    for line in story.trim().lines() {
+/// Sends a player the message of each line of a script, and compares the reply with the word after
+/// the colon.
+pub fn converse(url: &str, script: &str) {
+    for line in script.trim().lines() {
         let (words, expected) = line.split_once(": ").unwrap();
         let reply = send(url, &message_of_line(words));
         assert_eq!(told(&reply), expected, "{line}: {reply}");

@@ -1,8 +1,8 @@
-//! Agents whose every answer a test decides, and players among them that play well, at once or when
-//! a gate opens.
+//! Fake agents, whose replies a test decides, and fake players, which play well, at once or when a
+//! gate opens.
 //!
-//! A peer answers each request in a thread of its own by asking its script what it does, which may
-//! be anything that a network can do to us. It keeps what it was sent.
+//! A fake agent handles each request in a thread of its own. Its script returns the reply, or
+//! another fault of a network. It keeps all requests.
 
 use super::{message, now, time_limit, until};
 use serde_json::{Value, json};
@@ -13,45 +13,45 @@ use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
 
-/// What a scripted peer does with a request.
+/// The reaction of a fake agent to a request.
 pub enum FakeReply {
-    /// Answers with this as `result`.
+    /// Replies with this as `result`.
     Answer(Value),
-    /// Answers with this body, status 200.
+    /// Replies with this body and status 200.
     Body(String),
-    /// Writes these bytes and closes.
+    /// Writes these bytes and closes the connection.
     Bytes(Vec<u8>),
-    /// Writes these bytes for ever, a piece each time after the pause.
+    /// Writes these bytes again and again, after a pause each time.
     Endless(Vec<u8>, Duration),
-    /// Closes at once.
+    /// Closes the connection at once.
     Close,
-    /// Says nothing, until the other side gives up.
+    /// Sends nothing until the peer closes the connection.
     Silence,
 }
 
-/// An agent whose every answer a test decides. It keeps what it was sent.
+/// An agent whose replies a test decides.
 pub struct FakeAgent {
     pub url: String,
     pub requests: Arc<Mutex<Vec<Value>>>,
 }
 
 impl FakeAgent {
-    /// Each request (the JSON-RPC object) is given to `script`, in a thread of its own.
+    /// Starts an agent. `script` gets each request (the JSON-RPC object), in a thread of its own.
     pub fn new(script: impl Fn(&Value) -> FakeReply + Send + Sync + 'static) -> FakeAgent {
         FakeAgent::with_paths(move |_, request| script(request))
     }
 
-    /// The same; `script` is told the path to which the request came.
+    /// Starts an agent whose script also gets the path of each request.
     pub fn with_paths(
         script: impl Fn(&str, &Value) -> FakeReply + Send + Sync + 'static,
     ) -> FakeAgent {
-        let idle_agent = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = idle_agent.local_addr().unwrap().port();
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
         let url = format!("http://127.0.0.1:{port}/mcp");
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (script, seen) = (Arc::new(script), Arc::clone(&requests));
         thread::spawn(move || {
-            for stream in idle_agent.incoming().map_while(Result::ok) {
+            for stream in listener.incoming().map_while(Result::ok) {
                 let (script, seen) = (Arc::clone(&script), Arc::clone(&seen));
                 thread::spawn(move || serve(stream, &*script, &seen));
             }
@@ -59,7 +59,7 @@ impl FakeAgent {
         FakeAgent { url, requests }
     }
 
-    /// The same; `script` is told how many requests came before.
+    /// Starts an agent whose script also gets the number of earlier requests.
     pub fn counting(
         script: impl Fn(usize, &Value) -> FakeReply + Send + Sync + 'static,
     ) -> FakeAgent {
@@ -67,7 +67,7 @@ impl FakeAgent {
         FakeAgent::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
     }
 
-    /// The messages of a type that it was sent so far (their `params`).
+    /// Returns the messages of a type that the agent has received (their `params`).
     pub fn received(&self, message_type: &str) -> Vec<Value> {
         let requests = self.requests.lock().unwrap();
         let params = requests.iter().map(|request| &request["params"]);
@@ -75,7 +75,12 @@ impl FakeAgent {
         wanted.cloned().collect()
     }
 
-    /// The first message of a type, once it has come.
+    /// Returns the number of requests that the agent has received.
+    pub fn request_count(&self) -> usize {
+        self.requests.lock().unwrap().len()
+    }
+
+    /// Waits for the first message of a type, and returns it.
     pub fn first(&self, message_type: &str) -> Value {
         until(&format!("{message_type} comes"), || {
             self.received(message_type).first().cloned()
@@ -125,11 +130,16 @@ fn serve(
         FakeReply::Close => Ok(()),
         FakeReply::Silence => reader.read_to_end(&mut Vec::new()).map(drop),
     };
-    drop(done); // whoever has gone does not hear it
+    drop(done); // the peer may have closed the connection
 }
 
-/// What a good player answers to `request`; `choice` is its parity choice, and of moves it takes
-/// the first.
+/// Returns the reply to a notification that was received.
+pub fn acknowledgement() -> FakeReply {
+    FakeReply::Answer(json!({"status": "ok"}))
+}
+
+/// Returns the reply of a good player to `request`: it joins, chooses `choice` as its parity, and
+/// makes the first legal move.
 pub fn valid_reply(id: &str, choice: &str, request: &Value) -> FakeReply {
     let asked = &request["params"];
     let reply = |message_type: &str, body: Value| {
@@ -152,32 +162,31 @@ pub fn valid_reply(id: &str, choice: &str, request: &Value) -> FakeReply {
             "CHOOSE_MOVE_RESPONSE",
             json!({"player_id": id, "move": asked["legal_moves"][0], "move_number": asked["move_number"]}),
         ),
-        _ => FakeReply::Answer(json!({"status": "ok"})),
+        _ => acknowledgement(),
     }
 }
 
-/// A door at which scripts wait until the test opens it; then it stays open.
+/// A gate at which scripts wait until the test opens it. Then it stays open.
 #[derive(Clone, Default)]
 pub struct Gate(Arc<(Mutex<bool>, Condvar)>);
 
 impl Gate {
-    /// Goes through, once it is open.
+    /// Waits until the gate is open.
     pub fn pass(&self) {
-        let (open, bell) = &*self.0;
-        drop(
-            bell.wait_timeout_while(open.lock().unwrap(), time_limit(), |open| !*open)
-                .unwrap(),
-        );
+        let (is_open, opened) = &*self.0;
+        let is_open = is_open.lock().unwrap();
+        let passed = opened.wait_timeout_while(is_open, time_limit(), |is_open| !*is_open);
+        drop(passed.unwrap());
     }
 
-    /// Lets everybody through from now on.
+    /// Opens the gate.
     pub fn open(&self) {
         *self.0.0.lock().unwrap() = true;
         self.0.1.notify_all();
     }
 }
 
-/// A good player that answers some requests, those that are `held`, only once the gate is open.
+/// Starts a good player that answers the requests that are `held` only once the gate is open.
 pub fn slow_player(
     id: &'static str,
     choice: &'static str,
@@ -193,12 +202,12 @@ pub fn slow_player(
     })
 }
 
-/// Whether a request asks for a parity choice.
+/// Returns true if a message asks for a parity choice.
 pub fn is_parity_call(asked: &Value) -> bool {
     asked["message_type"] == "CHOOSE_PARITY_CALL"
 }
 
-/// An agent that takes every notice and does nothing.
+/// Starts an agent that acknowledges every notification and does nothing else.
 pub fn idle_agent() -> FakeAgent {
-    FakeAgent::new(|_| FakeReply::Answer(json!({"status": "ok"})))
+    FakeAgent::new(|_| acknowledgement())
 }

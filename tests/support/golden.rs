@@ -72,10 +72,7 @@ pub fn edited(mut message: Value, edits: &str) -> Value {
     for edit in edits.split(';').filter(|edit| !edit.is_empty()) {
         if let Some((field, json)) = edit.split_once('=') {
             let value = serde_json::from_str(json);
-            fields.insert(
-                field.into(),
-                value.unwrap_or_else(|error| panic!("{json}: {error}")),
-            );
+            fields.insert(field.into(), value.expect(json));
         } else if let Some((field, name)) = edit.split_once('>') {
             let value = fields.remove(field).unwrap();
             fields.insert(name.into(), value);

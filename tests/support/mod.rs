@@ -37,17 +37,17 @@ use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// How long a fact may take to come true, unless the environment says more.
+/// Maximum time that a test waits for a fact, unless the environment gives it more.
 pub const TIME_LIMIT: Duration = Duration::from_secs(60);
 
-/// How long a fact may take to come true: LEAGUE_TEST_PATIENCE in seconds, or `PATIENCE`.
+/// Maximum time that a test waits for a fact: LEAGUE_TEST_PATIENCE in seconds, or `TIME_LIMIT`.
 pub fn time_limit() -> Duration {
     let longer = env::var("LEAGUE_TEST_PATIENCE").ok();
     let seconds = longer.and_then(|seconds| seconds.parse().ok());
     seconds.map_or(TIME_LIMIT, Duration::from_secs)
 }
 
-/// Fails the test saying what did not happen, and how more patience is had.
+/// Fails the test. The message names the fact, and the variable that gives the test more time.
 fn give_up(what: &str, waited: Duration) -> ! {
     let thread = thread::current();
     let test = thread.name().unwrap_or_default();
@@ -58,7 +58,7 @@ fn give_up(what: &str, waited: Duration) -> ! {
     );
 }
 
-/// Waits until `fact` gives something, or fails the test saying what did not happen.
+/// Waits until `fact` returns a value, or fails the test with the name of the fact.
 pub fn until<T>(what: &str, fact: impl FnMut() -> Option<T>) -> T {
     until_within(time_limit().as_secs(), what, fact)
 }
@@ -96,12 +96,12 @@ pub fn free_ports(count: u16) -> u16 {
     })
 }
 
-/// Waits until something holds, or fails the test saying what did not happen.
+/// Waits until `holds` returns true, or fails the test with the name of the fact.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
     until(what, || holds().then_some(()));
 }
 
-/// The rows of a table that is written as text, with bars between the cells.
+/// Returns the rows of a table that is written as text, with bars between the cells.
 pub fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
     table.trim_matches('\n').lines().map(|row| {
         let cells: Vec<&str> = row.split('|').map(str::trim).collect();
@@ -111,60 +111,61 @@ pub fn rows<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
     })
 }
 
-/// The elements of a list.
+/// Returns the elements of a JSON list.
 pub fn list_of(value: &Value) -> &[Value] {
     let list = value.as_array();
     list.unwrap_or_else(|| panic!("no list: {value}"))
 }
 
-/// What a JSON text says.
+/// Reads a JSON text.
 pub fn json_of<T: DeserializeOwned>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// A text has these words.
+/// Checks that a text has these words.
 pub fn check_contains(text: &str, words: &str) {
     assert!(text.contains(words), "no {words} in {text}");
 }
 
-/// A text.
+/// Returns a JSON string as text.
 pub fn text_of(value: &Value) -> &str {
     let text = value.as_str();
     text.unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-/// Says what is left out, and why. What `eprintln!` says in a test that passes is not shown.
+/// Prints that a part of the tests is left out. The output of `eprintln!` is hidden in a test that
+/// passes.
 pub fn print_left_out(why: &str) {
     let _ = writeln!(stderr(), "\nleft out: {why}");
 }
 
-/// Whether there is a Python; says so once if not.
+/// Returns true if Python can be started. Prints once that it cannot.
 pub fn has_python() -> bool {
-    static HAS_IT: LazyLock<bool> = LazyLock::new(|| {
+    static IS_INSTALLED: LazyLock<bool> = LazyLock::new(|| {
         let version = Command::new(PYTHON).arg("--version").output();
-        let has_it = version.is_ok_and(|item| item.status.success());
-        if !has_it {
-            print_left_out("the tests that need Python, which is not there");
+        let is_installed = version.is_ok_and(|output| output.status.success());
+        if !is_installed {
+            print_left_out("the tests that need Python, which is not installed");
         }
-        has_it
+        is_installed
     });
-    *HAS_IT
+    *IS_INSTALLED
 }
 
-/// An address of this machine beside its loopback, for calls that come from elsewhere; none on a
-/// lonely machine.
+/// Returns an address of this machine that is no loopback address, for requests that seem to come
+/// from another machine; none without a network.
 pub fn own_address() -> Option<IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").ok()?;
     socket.connect("192.0.2.1:9").ok()?; // nothing is sent
     let own = socket.local_addr().ok()?.ip();
     if own.is_loopback() {
-        print_left_out("a call from elsewhere: this machine has no address beside its loopback");
+        print_left_out("a request from another machine: this one has only a loopback address");
         return None;
     }
     Some(own)
 }
 
-/// Checks that only its owner may read a file with a secret, where files have modes.
+/// Checks that only its owner can read a file with a secret, on systems where files have modes.
 pub fn check_mode(path: &Path) {
     let found = fs::metadata(path).unwrap();
     #[cfg(unix)]
@@ -176,48 +177,9 @@ pub fn check_mode(path: &Path) {
     assert!(found.is_file(), "{}", path.display());
 }
 
-/// A field's path, like `matches[0].match_id`, as a JSON pointer.
+/// Returns the path of a field, like `matches[0].match_id`, as a JSON pointer.
 pub fn pointer(path: &str) -> String {
     format!("/{}", path.replace(']', "").replace(['.', '['], "/"))
-}
-
-/// A field of a sample: its path, its schema, whether it must be there (an array's item is
-/// neither), and whether it, or what it is a part of, only informs.
-#[derive(Clone)]
-pub struct Place {
-    pub path: String,
-    pub schema: Value,
-    pub required: Option<bool>,
-    pub informs: bool,
-}
-
-/// Every place in a sample that its schema knows, below a path; of a list the first item.
-pub fn places(schema: &Value, sample: &Value, path: &str, informs: bool) -> Vec<Place> {
-    let schema = schema.get("anyOf").map_or(schema, |either| &either[0]);
-    let dot = if path.is_empty() { "" } else { "." };
-    let fields = sample.as_object().into_iter().flatten();
-    let fields = fields.filter_map(|(key, value)| {
-        let named = schema["properties"].get(key);
-        let required = schema["required"].as_array();
-        let required = required.map(|names| names.contains(&key.clone().into()));
-        let known = named.or(schema.get("additionalProperties"))?;
-        Some((format!("{path}{dot}{key}"), known, required, value))
-    });
-    let first = sample.get(0);
-    let first = first.map(|item| (format!("{path}[0]"), &schema["items"], None, item));
-    let place = |(path, schema, required, sample): (String, &Value, Option<bool>, &Value)| {
-        let informs = informs || required == Some(false);
-        let below = places(schema, sample, &path, informs);
-        let schema = schema.clone();
-        let place = Place {
-            path,
-            schema,
-            required,
-            informs,
-        };
-        [vec![place], below].concat()
-    };
-    fields.chain(first).flat_map(place).collect()
 }
 
 /// Panics if a text shows a token: `tok-…-`, and then eight hex digits or more.

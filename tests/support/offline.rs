@@ -4,11 +4,11 @@
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::games::{self, derive_seed, even_odd, judge, parity, tic_tac_toe};
+use league::games::{self, even_odd, judge, parity, tic_tac_toe};
 use league::games::{Scoring, TieBreak};
 use league::json::decode;
-use league::manager::agent_status::AgentStatus;
 use league::manager::league::{Event, League, Match, Member};
+use league::manager::recipient::AgentStatus;
 use league::manager::registration::{Application, Rejection};
 use league::manager::rounds::Waiting;
 use league::net::agent::Request;
@@ -17,7 +17,7 @@ pub use league::protocol::AgentMeta;
 use league::protocol::{
     AgentKind, Envelope, GameResult, MatchResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
 };
-use league::values::Timestamp;
+use league::values::{Timestamp, derive_seed};
 use serde_json::json;
 use std::collections::BTreeSet;
 use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
@@ -161,7 +161,7 @@ pub fn register(
         secret: &from.secret,
         now: from.now,
     };
-    league.register(&application)
+    league.decide_registration(&application)
 }
 
 /// Applies what was decided, if anything.
@@ -209,7 +209,7 @@ pub fn started(players: u32, capacities: &[u32]) -> League {
 
 /// Starts a league with a seed.
 pub fn start(mut league: League) -> League {
-    let event = league.start(Some(7), league.pairings());
+    let event = league.start_event(Some(7), league.pairings());
     happen(&mut league, event);
     league
 }
@@ -347,7 +347,7 @@ pub fn league_with(rules: Config, script: &str) -> League {
     let rounds: Vec<Vec<(&str, &str)>> = rounds.collect();
     let pairs = |round: &Vec<(&str, &str)>| round.iter().map(|(a, b)| [id(a), id(b)]).collect();
     let mut league = lobby_with(rules, &names, &[10]);
-    let event = league.start(Some(7), rounds.iter().map(pairs).collect());
+    let event = league.start_event(Some(7), rounds.iter().map(pairs).collect());
     happen(&mut league, event);
     let signs = script.chars().filter(|item| is_sign(*item));
     let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();

@@ -7,7 +7,7 @@ use super::offline::{self, Caller, caller, ends, lobby, meta};
 use super::{golden, json_of};
 use league::json::{decode, remove_absent};
 use league::manager::league::{Event, League, Match, Member};
-use league::manager::registration::answer;
+use league::manager::registration::registration_reply;
 use league::program::config::Config;
 use league::protocol::{
     AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
@@ -17,6 +17,7 @@ use league::values::Timestamp;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Runs the scripts of a folder, each with a league of its own.
@@ -199,7 +200,7 @@ impl OfflineLeague {
             "who" => self.who(command),
             "start" => match self.league.missing_to_start() {
                 None => {
-                    let event = self.league.start(Some(7), self.league.pairings());
+                    let event = self.league.start_event(Some(7), self.league.pairings());
                     self.happens(event, "started")
                 }
                 Some(missing) => missing,
@@ -270,7 +271,7 @@ impl OfflineLeague {
         let meta: AgentMeta = command.changes(meta, &["at", "from", "token", "key", "sender"]);
         let (event, admission) = offline::register(&self.league, &meta, &from);
         if command.has("whole") {
-            return body(answer(from.kind, admission, "paper")).to_string();
+            return body(registration_reply(from.kind, admission, "paper")).to_string();
         }
         let member = match admission {
             Ok(member) => member,
@@ -313,7 +314,7 @@ impl OfflineLeague {
         self.happens(event, "");
         let pairs = before.iter().zip(&self.league.matches);
         let moved = pairs.filter(|(old, new)| old.assignment() != new.assignment());
-        let line = |(old, new): (&Match, &Match)| {
+        let line = |(old, new): (&Arc<Match>, &Arc<Match>)| {
             let tokens = |game: &Match| game.assignment().cloned().map(|item| item.tokens);
             assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
             format!("{} {}\n", new.id, new.referee().unwrap())
@@ -356,7 +357,7 @@ impl OfflineLeague {
         let about = (!command.word(2).is_empty()).then(|| command.word(2).to_string());
         let order = json!({"league_id": "paper", "action": command.word(1), "player_id": about});
         let order = decode::<LeagueControl>(&order).unwrap();
-        match self.league.control(&order, self.now) {
+        match self.league.decide_order(&order, self.now) {
             Ok(event) => self.happens(event, "done"),
             Err(refusal) => refused(refusal),
         }
@@ -405,7 +406,7 @@ impl OfflineLeague {
                     query["query_params"] = params.into();
                 }
                 let query = decode::<LeagueQuery>(&query).unwrap();
-                match league.answer(&query, &league.members[command.word(1)]) {
+                match league.answer_query(&query, &league.members[command.word(1)]) {
                     Ok(answer) => answer.data.map_or(json!(answer.error), Value::Object),
                     Err(refusal) => return refused(refusal),
                 }

@@ -1,11 +1,11 @@
-//! What tests see of a league as a person does: its pages, its document, and the words in them.
+//! The pages and the document of a league, and the words in them.
 
 use super::{
     TestLeague, TestProcess, check_contains, json_of, list_of, raw, split_response, time_limit,
 };
 use serde_json::Value;
 
-/// A GET: the status, the head and the body.
+/// Sends a GET. Returns the status, the head and the body of the response.
 pub fn get(url: &str, path: &str) -> (u16, String, String) {
     let host = url.split('/').nth(2).unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
@@ -15,24 +15,24 @@ pub fn get(url: &str, path: &str) -> (u16, String, String) {
     (status, head, body)
 }
 
-/// The public state of the league.
+/// Returns the public state of the league.
 pub fn document(url: &str) -> Value {
     json_of(&get(url, "/league.json").2)
 }
 
-/// What stands between two words of a text.
+/// Returns the part of a text between two words.
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).unwrap();
     rest.split(after).next().unwrap()
 }
 
-/// An agent of a document.
+/// Returns the entry of an agent in a document.
 pub fn agent(document: &Value, id: &str) -> Option<Value> {
     let mut agents = list_of(&document["agents"]).iter();
-    agents.find(|item| item["id"] == id).cloned()
+    agents.find(|agent| agent["id"] == id).cloned()
 }
 
-/// Starts the league with one more referee.
+/// Starts a referee, and then the league. Returns the referee.
 pub fn start(test: &TestLeague, manager: &TestProcess) -> TestProcess {
     let referee = test.agent(manager, "REF01", "");
     referee.line(" is REF01");
@@ -40,7 +40,7 @@ pub fn start(test: &TestLeague, manager: &TestProcess) -> TestProcess {
     referee
 }
 
-/// A text has all these words, and none of those.
+/// Checks that a text has all `wanted` words and none of the words in `gone`.
 pub fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
     for words in wanted {
         check_contains(page, words);

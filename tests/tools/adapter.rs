@@ -147,7 +147,8 @@ fn adapter_without_a_rule_for_the_choice_names_the_options() {
         --value message_type:CHOOSE_PARITY_CALL=choose";
     let player = start_adapter(&test, &manager.url, own_words, rules, "P01");
     player.line("is P01");
-    fake::converse(&player.url(), "true invites R1M1: joins");
+    let story = "manager announces R1M1: ok\ntrue invites R1M1: joins";
+    fake::converse(&player.url(), story);
     let choice = send(&player.url(), &fake::message_of_line("true asks R1M1"));
     assert_eq!(choice["parity_choice"], Value::Null, "{choice}");
     player.wait_for_error("--field, --value and --out");

@@ -4,7 +4,7 @@ use super::support::*;
 use crate::agents::by_hand::{ByHand, MakeChoice, TurnState};
 use crate::agents::strategies::{PastMatch, Turn};
 use league::json::decode;
-use league::player::Hooks;
+use league::player::PlayerHooks;
 use std::{
     collections::BTreeSet,
     process::Command,
@@ -139,7 +139,10 @@ fn league_is_played_through_the_tools() {
     }
     let end = next();
     assert_eq!(end["status"], "over", "{end}");
-    assert!(text_of(&end["notes"][0]).starts_with("Champion: "), "{end}");
+    let notes = ["R3M1: you (odd) ", "Champion: "];
+    for (note, start) in list_of(&end["notes"]).iter().zip(notes) {
+        assert!(text_of(note).starts_with(start), "{end}");
+    }
     manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"; 3]); // it still answers: mcp implies --stay
     let trace = test.run_tool("trace R2M1").1;
@@ -167,7 +170,9 @@ fn fallback_plays_if_no_choice_comes() {
 
 #[test]
 fn unannounced_match_is_not_offered() {
-    let (test, manager) = (TestLeague::new(""), fake::manager());
+    // A manager that proves itself announces each match.
+    let manager = FakeAgent::new(|request| fake::accepts(request, fake::TOKEN, false));
+    let test = TestLeague::new("");
     let arguments = format!("play mcp:odd --manager {}", manager.url);
     let player = test.start("player", &arguments);
     player.line(" is P01");

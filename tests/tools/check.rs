@@ -528,7 +528,7 @@ REGISTER_REQUEST | /request/params/player_meta/game_types | "even_odd" | FATAL i
 REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:8101" | FATAL an agent answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL an agent answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/protocol_version | "1.0.0" | FATAL it says what it is
-ROUND_ANNOUNCEMENT R1M1 | instead | {"error": {"code": -32603}, "id": 90} | FAIL ROUND_ANNOUNCEMENT is taken
+"method":"notify_round" R1M1 | /reply/error | {"code": -32603} | FAIL ROUND_ANNOUNCEMENT is taken
 GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 21
 GAME_INVITATION | /reply/result/match_id | "R1" | FATAL replies name match and player
 GAME_INVITATION #1 | /reply/result/message_type | "JOINED" | FATAL GAME_JOIN_ACK is the answer

@@ -5,6 +5,8 @@ use super::support::*;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
 
 /// Which match a request is about, if it asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
@@ -375,6 +377,85 @@ fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
         let line = class.line(answer);
         assert_eq!(line.trim(), answer);
     }
+}
+
+#[test]
+fn id_is_an_id_before_it_is_a_name() {
+    let test = TestLeague::new("");
+    let manager = test.serve("");
+    register_player(&manager.url(), "Ada", "http://localhost:1/mcp");
+    register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    register_player(&manager.url(), "P02", "http://localhost:3/mcp");
+    let removed = test.order("remove P02", &manager.url());
+    check_contains(&removed, "Eve (P02) is out of the lobby");
+
+    // It stays out until it is restored.
+    let answer = register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    check_contains(text_of(&answer["reason"]), "Removed by the operator");
+    check_contains(&test.order("restore P02", &manager.url()), "P02");
+    let answer = register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    assert_eq!(answer["player_id"], "P02", "{answer}");
+}
+
+#[test]
+fn player_of_a_local_league_gives_no_orders() {
+    let (test, manager) = with_manager("local --lead-sec 60 --stay");
+    test.starts();
+    let order = json!({"league_id": fake::LEAGUE, "action": "remove", "player_id": "P02"});
+    let order = message("LEAGUE_CONTROL", "launcher", order);
+    let refused = send(&manager.url(), &order);
+    assert_eq!(refused["error_code"], "E011", "{refused}");
+    let removed = test.order("remove P02", &manager.url()); // with the token of the data folder
+    check_contains(&removed, "P02");
+}
+
+#[test]
+fn report_is_made_for_one_request_at_a_time() {
+    let test = TestLeague::new("");
+    let manager = test.serve("");
+    manager.line("listening on ");
+    let url = manager.url().replace("/mcp", "/report.html");
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let ask = || scope.spawn(|| http("GET", &url, "", b"").0);
+        let threads: Vec<_> = (0..20).map(|_| ask()).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [200, 503].contains(status)),
+        "{statuses:?}"
+    );
+}
+
+#[test]
+fn member_that_registers_again_and_again_causes_few_lines() {
+    let test = TestLeague::new("system retry_policy.max_retries=1");
+    let class = start_class(&test);
+    let peer = FakeAgent::new(|request| valid_reply("P01", "even", request));
+    let token = register_player(&class.url(), "Ada", &peer.url)["auth_token"].clone();
+    class.line("is here");
+    class.line("plays");
+    let begun = Instant::now();
+    for n in 0..25 {
+        let name = format!("Ada {}", n % 2);
+        let mut again = message(
+            "LEAGUE_REGISTER_REQUEST",
+            "player:P01",
+            application(&name, &peer.url),
+        );
+        again["auth_token"] = token.clone();
+        send(&class.url(), &again);
+    }
+    let printed = class.output_so_far();
+    let most = 20 + begun.elapsed().as_secs() as usize;
+    assert!(
+        printed.matches("(P01) is here").count() <= 3,
+        "a name is printed once: {printed}"
+    );
+    assert!(printed.matches("plays").count() <= most, "{printed}");
 }
 
 #[test]

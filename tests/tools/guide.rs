@@ -104,8 +104,15 @@ fn help_of_each_program_fits_one_screen() {
     for program in PROGRAMS {
         let help = help(program, None);
         let widest = help.lines().map(|line| line.chars().count()).max();
-        let is_small = help.lines().count() <= 24 && widest <= Some(100);
+        let is_small = help.lines().count() <= 24 && widest <= Some(80);
         assert!(is_small, "{program}: {help}");
+    }
+    for command in listed(&help("league", None), "commands:") {
+        let help = help("league", Some(&command));
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{help}"
+        );
     }
 }
 

@@ -7,6 +7,7 @@ mod by_hand;
 mod check;
 mod comparison;
 mod control;
+mod damaged_files;
 mod guide;
 mod jobs;
 mod page;

@@ -12,6 +12,7 @@ use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{
@@ -490,4 +491,53 @@ fn new_player_is_a_copy_of_the_template() {
         let copy = fs::read_to_string(test.folder.join("bin").join(copy)).unwrap();
         assert_eq!(copy, template);
     }
+}
+
+/// Returns the numbers that were drawn in a league, by match.
+fn draws(test: &TestLeague) -> BTreeMap<String, u32> {
+    let mut draws = BTreeMap::new();
+    for event in test.journal() {
+        if event["event"] == "Recorded" {
+            let number = event["result"]["details"]["drawn_number"].as_u64().unwrap();
+            draws.insert(text_of(&event["match_id"]).to_string(), number as u32);
+        }
+    }
+    draws
+}
+
+#[test]
+fn entrant_does_not_learn_the_draws_from_the_seed() {
+    let test = TestLeague::new("");
+    let known = |draws: &BTreeMap<String, u32>| {
+        let game = &league::games::even_odd::GAME;
+        let all = draws.iter();
+        all.filter(|(id, number)| game.draw(Some(7), id) == Some(**number))
+            .count()
+    };
+
+    // The strategies of the tool do not look: the same seed draws the same numbers anywhere.
+    test.local("--players 5 --seed 7");
+    let open = draws(&test);
+    assert_eq!([open.len(), known(&open)], [10, 10]);
+
+    // A file as Notepad writes it.
+    let program = executable("player");
+    let file = test.folder.join("class.txt");
+    let mut lines = String::from('\u{feff}');
+    for name in ["Ada", "Bob", "Eve", "Fay", "Gil"] {
+        lines += &format!("{name}\t'{}'\n", program.display());
+    }
+    fs::write(&file, lines).unwrap();
+    let play = || {
+        test.local(&format!("--entrants {} --seed 7 --fresh", file.display()));
+        draws(&test)
+    };
+    let hidden = play();
+    assert!(hidden.len() == 10 && known(&hidden) < 10, "{hidden:?}");
+    assert_eq!(play(), hidden, "on the same data it is repeatable");
+    let members = test.journal().into_iter();
+    let names: BTreeSet<String> = members
+        .filter_map(|event| Some(event["meta"]["display_name"].as_str()?.to_string()))
+        .collect();
+    assert!(names.contains("Ada"), "{names:?}");
 }

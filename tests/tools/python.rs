@@ -5,10 +5,14 @@ use super::support::fake::{converse, message_of_line};
 use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};
 use std::process::Command;
+use std::time::Instant;
 use std::{fs, thread};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
 const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
+
+/// An announced match, and its invitation.
+const INVITED: &str = "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins";
 
 /// Returns a world, if there is a python3.
 fn test() -> Option<TestLeague> {
@@ -89,14 +93,17 @@ Origin: http://localhost:1 | PING | 403 |
 Origin: http://example.org | PING | 403 |
 Origin: OWN,Origin: OWN | PING | 403 |"#;
 
-/// Messages and answers. A match that was announced for other players stays unannounced.
+/// Messages and answers. A match that was announced for other players stays unannounced; our own
+/// token proves that the manager invites us to a rehearsal.
 const TOKEN_CHECKS: &str = "
 true asks R1M1: E015
 manager announces R1M1 auth_token=null: E011
 manager announces R1M1 auth_token=tok-p01-0: E012
 manager announces R1M1 tok-other /matches/0/player_A_id=P02 /matches/0/player_B_id=P03: ok
-strange invites R1M1: joins
-strange ends R1M1 P01 /game_result/reason=strange: ok
+strange invites R1M1: E015
+strange ends R1M1 P01 /game_result/reason=strange: E015
+true invites R1M1 auth_token=TOKEN: joins
+true asks R1M1 auth_token=TOKEN: chooses
 true invites R1M1 round_id=null: E003
 manager announces R1M1 tok-true: ok
 strange invites R1M1: E012
@@ -134,7 +141,7 @@ fn unauthenticated_messages_are_refused() {
     }
     assert_eq!(http("GET", &url, "", b"").0, 405);
 
-    converse(&url, TOKEN_CHECKS);
+    converse(&url, &TOKEN_CHECKS.replace("TOKEN", fake::TOKEN));
     let call = message_of_line("true asks R1M1");
     let choice = send(&url, &call);
     for field in ["match_id", "conversation_id", "auth_token"] {
@@ -146,20 +153,35 @@ fn unauthenticated_messages_are_refused() {
         assert_eq!(send(&url, &call)["parity_choice"], *choice); // `choose` is random
     }
 
-    // Matches that the manager has not announced are joined, but only a hundred of them, and do not
-    // count.
-    for n in 1..=100 {
-        converse(&url, &format!("strange invites X{n}: joins"));
+    converse(&url, "true ends R1M1 P01: ok");
+
+    // Twenty refusals are printed at once, then one a second.
+    let (printed, begun) = (count(&player, "refused"), Instant::now());
+    for _ in 0..100 {
+        converse(&url, "strange asks R1M1: E012");
     }
-    converse(
-        &url,
-        "strange invites X101: E015
-strange ends X1 P01 /game_result/reason=strange: ok
-true ends R1M1 P01: ok",
+    let printed = count(&player, "refused") - printed;
+    assert!(
+        printed <= 20 + begun.elapsed().as_secs() as usize,
+        "{printed}"
     );
     player.line("R1M1: you (even) beat P02 (odd), the number was 8");
     player.kill();
     assert!(!player.output().contains("strange"));
+}
+
+/// Matches that a manager has not announced which does not prove itself: they are joined, but only a
+/// hundred of them.
+#[test]
+fn unannounced_matches_are_limited() {
+    let Some(test) = test() else { return };
+    let manager = FakeAgent::new(|request| fake::accepts(request, fake::TOKEN, false));
+    let player = start(&test, &manager.url, "");
+    player.line("is P01");
+    for n in 1..=100 {
+        converse(&player.url(), &format!("strange invites X{n}: joins"));
+    }
+    converse(&player.url(), "strange invites X101: E015");
 }
 
 /// Messages, and texts that the player then prints.
@@ -177,7 +199,7 @@ true complains R1M1 /context/problem=last | last"#;
 fn errors_are_printed_once() {
     let Some(test) = test() else { return };
     let (_manager, player) = start_registered(&test, SCRIPT);
-    converse(&player.url(), "true invites R1M1: joins");
+    converse(&player.url(), INVITED);
     for [line, text] in rows(PRINTED_ERRORS) {
         send(&player.url(), &message_of_line(line));
         player.wait_for_error(text);
@@ -197,7 +219,7 @@ fn faulty_choose_is_explained_once() {
     for [body, expected, explanation] in rows(FAULTY) {
         let (_manager, player) = start_registered(&test, &write_with_choose(&test, body));
         player.line("mine is P01"); // without --display-name the name is that of the file
-        converse(&player.url(), "true invites R1M1: joins");
+        converse(&player.url(), INVITED);
         for _ in 0..3 {
             let answer = send(&player.url(), &message_of_line("true asks R1M1"));
             let choice = &answer["parity_choice"];
@@ -226,7 +248,7 @@ fn errors_are_printed_while_choose_runs() {
     return \"odd\"";
     let (_manager, player) = start_registered(&test, &write_with_choose(&test, slow));
     let url = player.url();
-    converse(&url, "true invites R1M1: joins");
+    converse(&url, INVITED);
     thread::scope(|scope| {
         let late = scope.spawn(|| send(&url, &message_of_line("true asks R1M1")));
         player.line("thinks");
@@ -249,10 +271,7 @@ fn each_move_of_another_game_is_answered_once() {
     return turn.legal_moves[-1]";
     let (_manager, player) = start_registered(&test, &write_with_choose(&test, says));
     let url = player.url();
-    converse(
-        &url,
-        "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins",
-    );
+    converse(&url, INVITED);
     for (more, expected) in [
         (r#"move_number=1 legal_moves=["a1","b2"]"#, "b2"),
         (r#"move_number=1 legal_moves=["b2","a1"]"#, "b2"), // a repeated call gets the same answer
@@ -268,7 +287,8 @@ fn each_move_of_another_game_is_answered_once() {
     assert_eq!(refused["error_code"], "E003");
     let moves = r#"[{"player_id":"P02","move":"a3"},{"player_id":"P01","move":"b2"},"?",{"player_id":"P02"}]"#;
     let over = format!("true ends R1M1 P02 /game_result/moves={moves}: ok");
-    converse(&url, &format!("{over}\nstrange invites R2M1: joins"));
+    let next = "manager announces R2M1: ok\nstrange invites R2M1: joins";
+    converse(&url, &format!("{over}\n{next}"));
     let call = r#"strange asks R2M1 position=... move_number=1 legal_moves=["c1"]"#;
     send_move_call(&url, call);
     player.line("tic_tac_toe ... 1 ['a3']"); // the opponent's move in their match before
@@ -450,7 +470,7 @@ fn player_with_stay_joins_the_next_league() {
     });
     let player = start(&test, &manager.url, "--stay");
     player.line("is P01");
-    converse(&player.url(), "true invites R1M1: joins\nmanager ends: ok");
+    converse(&player.url(), &format!("{INVITED}\nmanager ends: ok"));
     player.line("Champion: Alpha (P01)");
     let requests = registrations(&manager, 3);
     player.wait_for_error("the league is over; waiting for the next league (Ctrl-C ends)");
@@ -561,4 +581,28 @@ fn player_that_hears_nothing_registers_again() {
         "{}",
         player.errors()
     );
+}
+
+#[test]
+fn address_of_the_manager_is_read_as_by_other_players() {
+    let Some(test) = test() else { return };
+    let players = |n: usize, manager: &str| {
+        let options = format!("--port 0 --data data{n}");
+        let rust = test.spawn("player", &format!("--manager {manager} {options}"));
+        [start(&test, manager, &options), rust]
+    };
+    let spellings = [
+        "127.0.0.1:1",
+        "http://127.0.0.1:1/mcp/",
+        "http://127.0.0.1:1/#R1M1",
+        "http://127.0.0.1:1/?me=P01",
+    ];
+    for (n, manager) in spellings.into_iter().enumerate() {
+        for player in players(n, manager) {
+            player.wait_for_error("the league manager at http://127.0.0.1:1/mcp");
+        }
+    }
+    for player in players(9, "http://127.0.0.1:80000") {
+        check_failure(player, 2, "http://127.0.0.1:80000");
+    }
 }

@@ -208,7 +208,7 @@ fn csv_cells_are_quoted() {
 
 /// A group that is left out, and why.
 const LEFT_OUT: &str = "
-003 | broken, for league.json cannot be read: EOF
+003 | broken, for 
 004 | running, with 2 of 4 matches played
 005 | waiting
 notes | foreign, for it holds no league league_2025_even_odd";

@@ -91,6 +91,7 @@ fn blocks_strategy_completes_a_line_or_blocks_one() {
 
 /// The calls of a referee, and the answers.
 const ASKED: &str = "
+manager announces R1M1: ok
 true invites R1M1: joins
 true asks R1M1 move_number=1 FIRST: 9
 true asks R1M1 move_number=3 legal_moves=[\"3\"]: 3

@@ -15,10 +15,10 @@ use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::http::Response;
 use league::net::log::{Content, Log};
 use league::net::sync::Shared;
-use league::player::Hooks;
+use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{print_line, sanitize};
+use league::program::terminal::{Terminal, print_line, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -185,8 +185,8 @@ impl ByHand {
         table.chosen.remove(match_id)
     }
 
-    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which must
-    /// not look like something else.
+    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which
+    /// must not look like something else.
     pub fn note(&self, text: &str) {
         let text = truncate(&sanitize(text), MAX_NOTE);
         self.table.lock().notes.push(text);
@@ -265,7 +265,7 @@ fn mismatch(field: &str, problem: String) -> ProtocolError {
     ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
-impl Hooks for ByHand {
+impl PlayerHooks for ByHand {
     /// The messages of the league are not listed, since they are for referees and the manager.
     fn toolbox<'a>(&'a self, session: &'a Session) -> Toolbox<'a> {
         let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
@@ -294,13 +294,19 @@ impl Hooks for ByHand {
         }
     }
 
-    /// Returns the page on which a person plays. It calls the tools, like every client on this machine.
+    /// Returns the page on which a person plays. It calls the tools, like every client on this
+    /// machine.
     fn page(&self, path: &str) -> Option<Response> {
         let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
             style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \
             base-uri 'none'; form-action 'none'";
         let page = include_str!("by_hand.html");
         (path == "/").then(|| text_response("html", headers, page.into()))
+    }
+
+    fn result(&self, line: &str, terminal: Terminal) {
+        terminal.print_line(line);
+        self.note(line);
     }
 
     /// Ends the waiting of the clients.

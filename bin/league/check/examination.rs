@@ -2,12 +2,13 @@
 //!
 //! Everything that happens in an examination is a step with a name:
 //! - `GAME_INVITATION R2M1` is a message that we send in that match;
-//! - `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with another value in a field;
+//! - `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with another value in a
+//!   field;
 //! - `ping` is a method without a message;
 //! - `P01 GAME_OVER R1M1` is a message that a referee sends to a player of ours.
 //!
-//! A step is taken once, when the first check needs it. The steps that must come before it are taken
-//! first.
+//! A step is taken once, when the first check needs it. The steps that must come before it are
+//! taken first.
 
 use super::exchange::Exchange;
 use super::json_rpc_call;
@@ -106,8 +107,8 @@ impl Examination {
         meta["contact_endpoint"].as_str().unwrap_or_default().into()
     }
 
-    /// Returns the id that the agent gets: that of `--as`, or the one that it asks for, or one that no
-    /// league gives, so that the agent finds no files of an earlier run.
+    /// Returns the id that the agent gets: that of `--as`, or the one that it asks for, or one that
+    /// no league gives, so that the agent finds no files of an earlier run.
     pub fn id(&self) -> String {
         let (kind, registration) = (self.kind(), self.registration());
         let given = self.program.args.text("--as");
@@ -128,8 +129,8 @@ impl Examination {
     /// Returns a text about Even/Odd with the names of the league's game instead.
     pub fn translate(&self, text: &str) -> String {
         let (from, to) = (&even_odd::GAME, self.game());
-        let (from_call, from_answer) = from.messages.names();
-        let (to_call, to_answer) = to.messages.names();
+        let (from_call, from_answer) = from.messages.message_types();
+        let (to_call, to_answer) = to.messages.message_types();
         text.replace(from.game_type, to.game_type)
             .replace(from_call, to_call)
             .replace(from_answer, to_answer)
@@ -190,7 +191,7 @@ impl Examination {
     /// Takes the step that must come before a step; returns true if it succeeded. The agent must
     /// answer at its endpoint, and the other matches are played only after the first one.
     fn take_earlier_step(&self, step: &Step) -> bool {
-        let (call, _) = self.game().messages.names();
+        let (call, _) = self.game().messages.message_types();
         let end_of_first_match = match self.kind() {
             AgentKind::Referee => "P04 GAME_OVER R1M1".into(),
             _ => format!("{call} R1M1"),
@@ -218,7 +219,7 @@ impl Examination {
         }
     }
 
-    /// Sends the message of a step, whatever was sent before, and does not keep it.
+    /// Sends the message of a step, even if it was sent before, and does not keep it.
     pub fn send(&self, step: &str) -> Exchange {
         self.take(&Step::parse(&self.translate(step)))
     }
@@ -229,7 +230,7 @@ impl Examination {
         let timeout = match step.name {
             _ if step.change == "a caller that gives up" => Duration::from_millis(1),
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec.0,
-            name if name == self.game().messages.names().0 => timeouts.move_timeout_sec.0,
+            name if name == self.game().messages.message_types().0 => timeouts.move_timeout_sec.0,
             _ => timeouts.generic_response_timeout_sec.0,
         };
 

@@ -1,7 +1,7 @@
 //! The checks of a referee. It gets three matches, one after the other, between two players whom we
 //! play. P01 always plays the first legal move, which is even in Even/Odd, and P04 the last. In the
-//! first match both play well, though slowly, and the referee's first report gets no answer. P01 does
-//! not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
+//! first match both play well, though slowly, and the referee's first report gets no answer. P01
+//! does not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
 
 use super::Severity::{Recommended, Required, Tolerated};
 use super::examination::Examination;
@@ -259,7 +259,7 @@ impl Examination {
     /// Returns the answer of a player of ours. In the first match it takes some time, so that calls
     /// that arrive meanwhile were sent at the same time.
     pub fn answer_as_player(&self, id: &str, call: &Exchange) -> Option<Value> {
-        let (call_name, answer_name) = self.game().messages.names();
+        let (call_name, answer_name) = self.game().messages.message_types();
         let message_type = call.text("message_type");
         let match_id = call.text("match_id");
         let answer_type = if message_type == GameInvitation::NAME {
@@ -298,8 +298,8 @@ impl Examination {
         Some(answer)
     }
 
-    /// Returns the result that the first match must have, with the number that was drawn in it; none
-    /// if it was not played.
+    /// Returns the result that the first match must have, with the number that was drawn in it;
+    /// none if it was not played.
     fn first_result(&self) -> Option<GameResult> {
         let game_over = self.exchange("P04 GAME_OVER R1M1")?;
         let number = game_over.message()["game_result"]["drawn_number"].as_u64();

@@ -1,9 +1,9 @@
-//! `league again MATCH -- COMMAND`: a player in any language is asked once more as in a match that it
-//! has played. So a wrong choice can be examined, also in a debugger.
+//! `league again MATCH -- COMMAND`: a player in any language is asked once more as in a match that
+//! it has played. So a wrong choice can be examined, also in a debugger.
 //!
-//! The player registers as for an examination (`check.rs`), with data that are deleted at the end. It
-//! is told the results of its matches before, as the journal has them, and then asked for each of its
-//! moves in the match.
+//! The player registers as for an examination (`check.rs`), with data that are deleted at the end.
+//! It is told the results of its matches before, as the journal has them, and then asked for each
+//! of its moves in the match.
 
 use crate::agents::{self, entrants::Entrant};
 use crate::check::examination::Examination;
@@ -17,6 +17,7 @@ use league::program::data_folder;
 use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::Record;
 use serde_json::json;
+use std::sync::Arc;
 use std::{env, fs, process};
 
 pub const USAGE: Usage = Usage {
@@ -24,9 +25,9 @@ pub const USAGE: Usage = Usage {
     about: "ask a player again as in a past match: again R3M2 -- COMMAND",
     options: &[
         "
-  --player-id ID                 the player of the match [P01]
-  --move-timeout-sec N           seconds for a move, for a debugger [as in system.json]
-  --seed N                       make its random choices repeatable",
+  --player-id ID              the player of the match [P01]
+  --move-timeout-sec N        seconds for a move [as in system.json]
+  --seed N                    make its random choices repeatable",
         COMMON,
     ],
 };
@@ -64,14 +65,14 @@ fn find_matches(
     args: &Args,
     player_id: &str,
     match_id: &str,
-) -> Result<Vec<(Match, Recorded)>, Exit> {
+) -> Result<Vec<(Arc<Match>, Recorded)>, Exit> {
     let mut matches = Vec::new();
     if let Some(league) = stored_league(args)? {
         for the_match in league.played.iter().filter_map(|id| league.find(id)) {
             if the_match.seat(player_id).is_some()
                 && let Some(recorded) = &the_match.recorded
             {
-                matches.push((the_match.clone(), recorded.clone()));
+                matches.push((Arc::clone(the_match), recorded.clone()));
                 if the_match.id == match_id {
                     return Ok(matches);
                 }
@@ -91,7 +92,7 @@ fn find_matches(
 fn tell_and_ask(
     examination: &Examination,
     player_id: &str,
-    matches: &[(Match, Recorded)],
+    matches: &[(Arc<Match>, Recorded)],
 ) -> Result<(), Exit> {
     let mut stats = PlayerStats::default();
     for (n, (the_match, recorded)) in (1..).zip(matches) {

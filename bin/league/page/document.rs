@@ -1,15 +1,15 @@
-//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the status
-//! of its agents. `Document` keeps the newest one for all readers. However many read it and however
-//! much happens, a new one is made at most once a second, and shares with the last one the rounds in
-//! which nothing has changed. Under the league's lock only the other rounds are copied.
+//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the
+//! status of its agents. `Document` keeps the newest one for all readers. However many read it and
+//! however much happens, a new one is made at most once a second, and shares with the last one the
+//! rounds in which nothing has changed. Under the league's lock only the other rounds are copied.
 
 use crate::page::view::{
-    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, RoundView,
+    AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, Practice, RoundView,
 };
 use league::games::{self, result_status};
 use league::manager::Manager;
-use league::manager::agent_status::AgentStatus;
 use league::manager::league::{League, Match, Member};
+use league::manager::recipient::AgentStatus;
 use league::manager::rounds::Waiting;
 use league::net::sync::lock;
 use league::protocol::{AgentKind, Champion, LeaguePhase};
@@ -38,8 +38,8 @@ impl Rehearsals {
         lock(&self.0).get(player_id)?.verdict.clone()
     }
 
-    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
-    /// or plays one now.
+    /// Notes that a rehearsal begins. Returns false if the player has had it since this
+    /// registration, or plays one now.
     pub fn begin(&self, player_id: &str, registration: u32) -> bool {
         let mut all = lock(&self.0);
         if let Some(last) = all.get(player_id)
@@ -67,6 +67,7 @@ impl Rehearsals {
 pub struct Document {
     /// True if all agents run on this machine.
     is_local: bool,
+    practice: Option<Practice>,
     newest: Mutex<Option<Made>>,
     /// The verdicts on the players before the start.
     pub rehearsals: Rehearsals,
@@ -74,16 +75,17 @@ pub struct Document {
 
 /// A document, and the version of the store from which it was made.
 struct Made {
-    store_version: u64,
+    store_changes: u64,
     time: Instant,
     view: Arc<LeagueView>,
 }
 
 impl Document {
     /// Returns an empty document of a league.
-    pub fn new(is_local: bool) -> Document {
+    pub fn new(is_local: bool, practice: Option<Practice>) -> Document {
         Document {
             is_local,
+            practice,
             newest: Mutex::default(),
             rehearsals: Rehearsals::default(),
         }
@@ -94,14 +96,25 @@ impl Document {
     pub fn newest(&self, manager: &Manager) -> Arc<LeagueView> {
         let store = &manager.store;
         let mut newest = lock(&self.newest);
-        let store_version = store.version();
         if let Some(made) = &*newest {
             let is_old = made.time.elapsed() >= MIN_INTERVAL;
-            let is_due = is_old || made.view.status != store.read(League::progress);
-            if made.store_version == store_version || !is_due {
+            let is_due = is_old || made.view.status != store.read(League::phase);
+            if made.store_changes == store.change_count() || !is_due {
                 return Arc::clone(&made.view);
             }
         }
+        self.make(manager, &mut newest)
+    }
+
+    /// Returns a document of this moment.
+    pub fn current(&self, manager: &Manager) -> Arc<LeagueView> {
+        self.make(manager, &mut lock(&self.newest))
+    }
+
+    /// Makes a document, and keeps it.
+    fn make(&self, manager: &Manager, newest: &mut Option<Made>) -> Arc<LeagueView> {
+        let store = &manager.store;
+        let store_changes = store.change_count();
 
         // Copy the league, and add the status of its agents.
         let heading = self.heading(manager);
@@ -117,7 +130,7 @@ impl Document {
         }
 
         let made = newest.insert(Made {
-            store_version,
+            store_changes,
             time: Instant::now(),
             view: Arc::new(view),
         });
@@ -148,6 +161,7 @@ impl Document {
             register_at: program.endpoint.clone(),
             scoring: config.league.scoring.clone(),
             local: self.is_local,
+            practice: self.practice.clone(),
             players_awaited,
             referees_awaited,
         }
@@ -258,6 +272,7 @@ fn agent_view(league: &League, member: &Member) -> AgentView {
         removed: league.removed.contains(&member.id),
         reachable: None,
         trouble: None,
+        public_trouble: None,
         rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
         answers_in_ms: None,
@@ -272,11 +287,12 @@ impl AgentView {
         let was_called = status.last_error.is_some() || status.response_ms.is_some();
         self.reachable = was_called.then_some(status.last_error.is_none());
         self.trouble = status.last_error;
+        self.public_trouble = status.public_error;
         self.answers_in_ms = status.response_ms;
     }
 }
 
-fn match_view(the_match: &Match) -> MatchView {
+fn match_view(the_match: &Arc<Match>) -> MatchView {
     let recorded = the_match.recorded.as_ref();
     let status = if recorded.is_some() {
         MatchStatus::Completed

@@ -334,8 +334,8 @@ function drawLobby() {
   const { players_awaited: playerCount, referees_awaited: refereeCount } = league.league;
   // If an operator starts the league, another lobby may follow, which the players join with --stay.
   for (const [id, curl, python] of [["command", "curl", "python3"], ["command-windows", "curl.exe", "py"]]) {
-    const lines = command(sanitize(address), curl, python);
-    $(id).textContent = `${lines}${playerCount ? "" : " --stay"}`; // with a line break
+    const text = `${command(sanitize(address), curl, python)}${playerCount ? "" : " --stay"}`;
+    if ($(id).textContent !== text) $(id).replaceChildren(...withWholeOptions(text));
   }
   setText($("address"), `${address}/`);
   setText($("awaited"), playerCount
@@ -348,19 +348,31 @@ function drawLobby() {
     setText(item.children[0], agent.display_name);
     const other = players().find(other => other !== agent && other.display_name === agent.display_name);
     const plays = agent.rehearsal === "plays";
-    const problem = agent.reachable === false ? `does not answer: it ${agent.trouble}`
-      : agent.rehearsal && !plays ? `would lose: it ${agent.rehearsal}` : "";
-    const note = problem || [plays && "plays", other && `has the name of ${other.id}`].filter(Boolean).join(", ");
+    const note = problemOf(agent) ? "see below" : [plays && "plays", other && `name as ${other.id}`].filter(Boolean).join(", ");
     setText(item.children[1], `${agent.id} ${note}`);
-    setClass(item, problem ? "failed" : agent.id === ME ? "me" : "");
+    setClass(item, problemOf(agent) ? "failed" : agent.id === ME ? "me" : "");
   });
+  fill($("problems"), registered.filter(problemOf), () => make("li"), (item, agent) => setText(item, `${name(agent.id, true)} ${problemOf(agent)}`));
   const box = $("present");
   box.style.fontSize = ""; // on the wall as large as the style sheet says, or as fits
-  for (let size = 5; size > 1 && box.scrollHeight > box.clientHeight; size -= 0.25) box.style.fontSize = `${size}vh`;
+  for (let size = 3.5; size > 1 && box.scrollHeight > box.clientHeight; size *= 0.7) box.style.fontSize = `${size}vh`;
+}
+/** Returns the reason why an agent would lose its matches as it is now; empty if there is none. */
+function problemOf(agent) {
+  if (agent.reachable === false) return `does not answer: it ${agent.trouble}`;
+  return agent.rehearsal && agent.rehearsal !== "plays" ? `would lose: it ${agent.rehearsal}` : "";
 }
 /** Returns the two lines that a student types. In Windows PowerShell, `curl` is another command. */
 function command(address, curl, python) {
   return `${curl} -O "${address}/{player,league_player}.py"\n${python} player.py --manager ${address} --display-name NAME`;
+}
+/** Returns a command in pieces between which it may be broken: before an option, but not within. */
+function withWholeOptions(text) {
+  return text.split(/(?=--)/).map(piece => {
+    const span = make("span", piece);
+    span.className = "option";
+    return span;
+  });
 }
 async function copyCommand(id) {
   try {
@@ -418,6 +430,7 @@ function champions() {
 }
 /** Writes who is in the lead, or the champion: the same box, so that nothing moves at the end. */
 function drawChampion() {
+  if (league.league.practice) return drawComparison(); // points of a practice say little, so it has no champion
   const [first, ...others] = league.standings;
   const level = others.filter(row => row.points === first.points).map(row => row.player_id);
   const best = isOver() ? champions() : first ? [first.player_id, ...level] : [];
@@ -428,6 +441,15 @@ function drawChampion() {
   setText($("winner"), `${names}, ${count(first.points, "point")}`);
   const shared = isOver() && best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
   setText($("luck"), shared + (league.luck ?? ""));
+}
+
+/** Writes the answer of a comparison, or how far it is, in the place of the champion. */
+function drawComparison() {
+  const [verdict, ...rest] = (league.comparison ?? "").trim().split("\n");
+  show($("champion"), verdict !== "");
+  setText($("h-champion"), "Which is better?");
+  setText($("winner"), verdict);
+  setText($("luck"), rest.slice(0, 4).join(" "));
 }
 
 // ------------------------------------------------------------------------------------------------------ the chart
@@ -447,8 +469,9 @@ function linesOf(rounds) {
 
 function drawChart() {
   const rounds = roundsOver(), order = league.standings.map(row => row.player_id);
-  show($("lines"), league.status !== "waiting");
-  if (league.status === "waiting") return;
+  const isShown = league.status !== "waiting" && !league.league.practice;
+  show($("lines"), isShown);
+  if (!isShown) return;
   const [lines, sums] = linesOf(rounds);
   const named = order.slice(0, COLOURS);
   if (order.includes(ME) && !named.includes(ME)) named.push(ME);
@@ -552,12 +575,18 @@ function fillChart(svg, parts) {
 /** Returns true if pairs meet more than once, as in a practice: then means say more than single results. */
 const isRepeated = () => league.total_matches > players().length * (players().length - 1) / 2;
 
-/** Returns the players whose means are shown: all, or the first two if they never meet, since they are compared then. */
+/** Returns the players whose means are shown: the user's own in a practice, or all. */
 function comparedPlayers() {
-  const ids = players().map(agent => agent.id), [one, other] = ids;
-  const haveMatch = allMatches().some(match => rivals(match).includes(one) && rivals(match).includes(other));
-  return haveMatch ? ids : [one, other];
+  const own = players().filter(agent => league.league.practice?.own.includes(agent.display_name));
+  return (own.length > 0 ? own : players()).map(agent => agent.id);
 }
+/** Returns the opponents against whom they are judged: all others, or all if there are no others. */
+function judgingRivals() {
+  const compared = comparedPlayers(), others = players().map(agent => agent.id).filter(id => !compared.includes(id));
+  return others.length > 0 ? others : compared;
+}
+/** Returns the points of a player in its matches against these opponents. */
+const valuesAgainst = (id, opponents) => opponents.flatMap(other => values.get(`${id} ${other}`) ?? []);
 
 /** Returns the points of each match by player, `P01`, and by pair, `P01 P02`: expected points if the game draws numbers. */
 function valuesOfMatches() {
@@ -602,7 +631,7 @@ function drawRows(svg, rows, line) {
   rows.forEach((row, n) => {
     const y = top + n * 26;
     parts.push(
-      ["text", { class: row.id === ME ? "end own" : "end", x: 186, y: y + 6, "text-anchor": "end" }, label(row.id)],
+      ["text", { class: row.id === ME ? "end own" : "end", x: 186, y: y + 6, "text-anchor": "end" }, row.against ? `against ${label(row.against, 11)}` : label(row.id)],
       ["line", { class: `bar ${row.side}`, x1: x(row.from), x2: x(row.to), y1: y, y2: y }],
       ["circle", { class: `dot ${row.side}`, cx: x(row.dot), cy: y, r: 7 }],
       ["circle", { class: "ring", cx: x(row.ring ?? row.dot), cy: y, r: row.ring === undefined ? 0 : 6 }],
@@ -618,12 +647,16 @@ function drawMeans() {
   show($("means"), isShown);
   if (!isShown) return;
   const { points: middle, name: who } = reference();
-  const rows = comparedPlayers().map(id => {
-    const { mean, error } = sample(values.get(id) ?? [middle]);
+  const meanRow = (id, opponents, against) => {
+    const { mean, error } = sample(valuesAgainst(id, opponents));
     const side = Math.abs(mean - middle) <= 2 * error ? "like" : mean > middle ? "more" : "less";
-    return { id, from: mean - 2 * error, to: mean + 2 * error, dot: mean, text: mean.toFixed(2), side };
-  });
-  drawRows($("means-chart"), rows.sort((a, b) => b.dot - a.dot), { at: middle, text: `${who}: ${middle.toFixed(2)}` });
+    return { id, against, from: mean - 2 * error, to: mean + 2 * error, dot: mean, text: mean.toFixed(2), side };
+  };
+  const compared = comparedPlayers(), opponents = judgingRivals();
+  const rows = compared.map(id => meanRow(id, opponents)).sort((a, b) => b.dot - a.dot);
+  // A single player of one's own has another row for each opponent, as in the terminal.
+  const byOpponent = compared.length === 1 ? opponents.map(other => meanRow(compared[0], [other], other)) : [];
+  drawRows($("means-chart"), [...rows, ...byOpponent], { at: middle, text: `${who}: ${middle.toFixed(2)}` });
   setText($("h-means"), drawsNumbers() ? "Expected points per match" : "Points per match");
   const named = side => list(rows.filter(row => row.side === side).map(row => name(row.id)));
   const sides = [["more", "More than"], ["like", "Like"], ["less", "Less than"]].filter(([side]) => named(side));
@@ -971,7 +1004,9 @@ function drawPairs() {
 
 /** Writes the results of the newest round with a result, which stay until the next round has one. */
 function drawLatest() {
-  const round = league.rounds.findLast(round => round.matches.some(match => match.ending));
+  // The results of a removed player stand before the round is played.
+  const isPlayed = match => match.ending && !/removed by the operator/.test(match.reason ?? "");
+  const round = league.rounds.findLast(round => round.matches.some(isPlayed));
   show($("latest"), Boolean(round) && !hasLuck());
   show($("wall-luck"), hasLuck());
   if (hasLuck()) return drawLuck($("wall-luck-chart"), league.standings.filter((row, n) => n < 12 || row.player_id === ME));
