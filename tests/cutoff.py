@@ -5,9 +5,9 @@
     python3 tests/cutoff.py moved 3                     the manager gets another port, and its agents follow
     python3 tests/cutoff.py readdressed 3               a laptop with two players gets another address (Linux, root)
 
-All times are those of the shipped configuration. In the last round one agent is cut off for a while: the manager's
-requests to it are lost, or its requests to the manager, or all. It must end, or with --stay be in the next league,
-three minutes after the cut began. A cut of 90 seconds is longer than the manager repeats the end of the league.
+All times are those of the shipped configuration. At the beginning of the last round one agent is cut off for a while:
+the manager's requests to it are lost, or its requests to the manager, or all. It must end, or with --stay be in the
+next league, three minutes after the cut began. A cut of 90 seconds is longer than the manager repeats the end.
 """
 
 import concurrent.futures, itertools, os, pathlib, random, shutil, subprocess, sys, tempfile, threading, time
@@ -33,7 +33,7 @@ def new_ports(count):
 
 
 class Cut:
-    """The cut of a league: it begins with the announcement of the last round to the agent."""
+    """The cut of a league: it begins with the first request of the last round to the agent."""
 
     def __init__(self, seconds):
         self.seconds, self.began = seconds, None
@@ -57,12 +57,11 @@ class Line(Proxy):
             with connection:
                 connection.settimeout(15)
                 request = self.read(connection)
+                if self.begins and (b'"round_id":3' in request or b"LEAGUE_COMPLETED" in request):
+                    self.cut.begin()
                 if self.cut.is_on() and self.is_lost(request):
                     return time.sleep(12)  # no answer within the limit of ten seconds
-                answer = self.pass_on(request)
-                if self.begins and b"ROUND_ANNOUNCEMENT" in request and b'"round_id":3' in request:
-                    self.cut.begin()
-                connection.sendall(answer)
+                connection.sendall(self.pass_on(request))
         except OSError:
             pass  # one of the two sides has gone
 
@@ -199,7 +198,8 @@ def play_readdressed(school, laptop, command, link):
     ports = new_ports(1 + len(AGENTS))
     league = new_league("readdressed", ports)
     url = f"http://10.77.0.1:{ports[0]}/mcp"
-    programs = {name: [str(PROJECT / "target" / "debug" / line[0]), *line[1:]] for name, line in league.commands.items()}
+    built = PROJECT / "target" / "debug"
+    programs = {name: [str(built / line[0]), *line[1:]] for name, line in league.commands.items()}
     programs["manager"] += ["--host", "0.0.0.0", "--contact-endpoint", url, "--lead-sec", "4"]
     programs["P02"][:1] = [sys.executable, str(PROJECT / "bin" / "player.py")]
     for name in ("P01", "P02"):
@@ -238,7 +238,7 @@ def examine(what, play, case):
 def main(what, times=1):
     play = {"ends": ends, "moved": moved, "readdressed": readdressed}[what]
     cases = CASES * int(times) if what == "ends" else [(number,) for number in range(int(times))]
-    with concurrent.futures.ThreadPoolExecutor(48) as pool:
+    with concurrent.futures.ThreadPoolExecutor(32) as pool:
         right = sum(pool.map(lambda case: examine(what, play, case), cases))
     print(f"{what}: {right} of {len(cases)} are right")
     sys.exit(right < len(cases))

@@ -185,8 +185,10 @@ impl Recipient {
                 .record_call(result, is_assignment, is_lost, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
-        if has_new_state && self.status.referee == RefereeState::Lost {
-            // When it answers again, it may have been restarted.
+        let is_lost = has_new_state && self.status.referee == RefereeState::Lost;
+        let has_returned = before.last_error.is_some() && self.status.last_error.is_none();
+        if is_lost || is_referee && has_returned {
+            // It may have been restarted, or may have missed its matches.
             self.progress = published.to(self.kind).before_last_round();
         }
         self.call_at = Some(Instant::now() + self.interval(published));

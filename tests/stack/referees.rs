@@ -625,3 +625,27 @@ fn players_end_after_the_referees() {
         "a referee had not answered"
     );
 }
+
+#[test]
+fn referee_that_missed_an_announcement_gets_it_again() {
+    let test = TestLeague::new(
+        "system timeouts.generic_response_timeout_sec=0.5; system retry_policy.max_retries=1",
+    );
+    let manager = test.manager("--players 2");
+    let is_first = AtomicBool::new(true);
+    let referee = FakeAgent::new(move |request| {
+        let is_announcement = request["params"]["message_type"] == "ROUND_ANNOUNCEMENT";
+        if is_announcement && is_first.swap(false, Ordering::SeqCst) {
+            return FakeReply::Silence;
+        }
+        FakeReply::Answer(json!({"status": "ok"}))
+    });
+    register_referee(&manager.url(), "REF01", &referee.url, 2);
+    let players = [idle_agent(), idle_agent()];
+    for player in &players {
+        register_player(&manager.url(), "new", &player.url);
+    }
+    until_within(20, "it is announced again before its time limit", || {
+        (referee.received("ROUND_ANNOUNCEMENT").len() > 1).then_some(())
+    });
+}
