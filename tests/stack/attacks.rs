@@ -10,7 +10,7 @@ use league::protocol::AgentKind;
 use league::values::Endpoint;
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Instant;
-use std::{fs, io, thread};
+use std::{fs, thread};
 
 /// Opens more connections than a limited program has descriptors for.
 fn flood(url: &str) -> Vec<TcpStream> {
