@@ -458,9 +458,7 @@ impl Player {
             let text = format!("the history is not saved: {error}");
             let program = &self.session.program;
             program.log().event(Level::Warning, "history", &*text);
-            if program.may_print(&text) {
-                self.warn(&text);
-            }
+            self.warn(&text);
         }
     }
 

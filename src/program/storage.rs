@@ -2,6 +2,7 @@
 //! files for people), and append-only files with a line for each record (the manager's journal, a
 //! referee's outbox). Read next: `manager/journal.rs`.
 
+use crate::net::sync;
 use crate::system;
 use crate::values::Timestamp;
 use serde::Serialize;
@@ -9,6 +10,7 @@ use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
@@ -16,6 +18,9 @@ use std::time::Duration;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The byte order mark, which editors on Windows write before the text of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Held while a file is replaced: two threads would take the same temporary file.
+static REPLACING: Mutex<()> = Mutex::new(());
 
 /// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -68,6 +73,7 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
+    let _replacing = sync::lock(&REPLACING);
     let _ = fs::remove_file(&temporary); // it may be a link, or belong to another user
     let mut file = open(&temporary, access, true)?;
     file.write_all(text.as_bytes())?;
