@@ -214,7 +214,8 @@ fn late_player_waits_for_the_next_league() {
 
 #[test]
 fn killed_manager_opens_the_ordered_lobby() {
-    let test = TestLeague::new("");
+    // A player that missed the end of the old league asks again after two intervals.
+    let test = TestLeague::new("system timeouts.ping_interval_sec=1");
     let run = "serve --players 2 --stay --lead-sec 0";
     let mut manager = test.manager(run);
     let referee = test.agent(&manager, "REF01", "--stay");
