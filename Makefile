@@ -1,56 +1,48 @@
 # A menu: `make` alone prints it.
-PLAYERS  ?=
-REFEREES ?= 2
-SEED     ?=
-GAME     ?=
-PORT     ?=
-MINE     ?=
-CYCLES   ?=
-NEW      ?=
-OLD      ?=
-NAME     ?=
-OF       ?=
-LEAD     ?=
-LOGS     ?=
-ADDRESS  ?=
+# The options, without a value unless the command line has one: variables of the environment are none.
+OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH
+$(foreach option,$(OPTIONS),$(eval $(option) =))
+UNKNOWN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out $(OPTIONS),$(name))))
+$(if $(strip $(UNKNOWN)),$(error there is no option $(strip $(UNKNOWN)); the options are $(OPTIONS)))
+# Programs get texts by the environment, so quotation marks and blanks in them stay as they are.
+export TEXT_MINE := $(value MINE)
+export TEXT_NEW  := $(value NEW)
+export TEXT_OLD  := $(value OLD)
+export TEXT_NAME := $(value NAME)
+unexport $(OPTIONS) # a student's own program must not take them for its own
 # Another game is another league: make league GAME=tic_tac_toe, and the same for class, check and trace.
 OF_GAME   = $(if $(GAME),--league-id league_2025_$(GAME))
-unexport PORT # a student's own program must not take it for its own
 
 help: ## this menu
 	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
 
-league: target/built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
-	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) --referees $(REFEREES) \
-		$(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
-		$(if $(MINE),--mine "$(MINE)") $(if $(CYCLES),--cycles $(CYCLES)) \
-		$(if $(NEW),--new "$(NEW)") $(if $(OLD),--old "$(OLD)")
+league: built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
+	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) \
+		$(if $(REFEREES),--referees $(REFEREES)) $(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
+		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(CYCLES),--cycles $(CYCLES)) $${TEXT_NAME:+--name "$$TEXT_NAME"} \
+		$${TEXT_MINE:+--mine "$$TEXT_MINE"} $${TEXT_NEW:+--new "$$TEXT_NEW"} $${TEXT_OLD:+--old "$$TEXT_OLD"}
 
-small: target/built ## the small league, to be read in an evening and changed: make small PLAYERS=6
+small: built ## the small league, to be read in an evening and changed: make small PLAYERS=6
 	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS))
 
-class: export NAME := $(value NAME)
-class: target/built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
-	@./target/debug/league class $(OF_GAME) $${NAME:+--name "$$NAME"} $(if $(PORT),--port $(PORT)) \
+class: built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+	@./target/debug/league class $(OF_GAME) $${TEXT_NAME:+--name "$$TEXT_NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: target/built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
-	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(or $(MINE),player)
+again: built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
+	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(if $(MINE),$(MINE),player)
 
-check: target/built ## examine your agent: make check PORT=9000, then start it as always
+check: built ## examine your agent: make check PORT=9000, then start it as always
 	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
-# Cargo shows how far it is while it builds; once built it need not be asked. A folder is newer when a file in it goes.
-SOURCES   = src bin $(foreach depth,* */* */*/*,$(wildcard src/$(depth) bin/$(depth))) Cargo.toml
-target/built: $(SOURCES)
-	@cargo build
-	@touch target/built
+# Cargo shows how far it is with the first build; later ones take seconds.
+built:
+	@cargo build $(if $(wildcard target/debug/league*),--quiet)
 
-agent: export NAME := $(value NAME)
-agent: target/built ## your own player: make agent NAME=ada, or NAME=eve.py for one in Python
-	@./target/debug/league new "$$NAME"
+agent: built ## your own player: make agent NAME=ada, or NAME=eve.py for one in Python
+	@./target/debug/league new "$$TEXT_NAME"
 
-faults: target/built ## twelve faults, for the stack and for the small league: make faults; one for your copy: make faults OF=bin/mine NAME=killed-manager
+faults: built ## twelve faults, for the stack and for the small league: make faults; one for your copy: make faults OF=bin/mine NAME=killed-manager
 	@python3 tests/faults.py $(if $(OF),--of $(OF)) $(NAME)
 
 test: ## all tests
@@ -59,11 +51,11 @@ test: ## all tests
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
 
-trace: target/built ## what was said in a match, from the logs: make trace MATCH=R1M1
+trace: built ## what was said in a match, from the logs: make trace MATCH=R1M1
 	@./target/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
 
 clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help league small class agent again check faults trace test bench clean
+.PHONY: help built league small class agent again check faults trace test bench clean

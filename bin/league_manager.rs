@@ -9,16 +9,16 @@ use std::sync::Arc;
 
 const USAGE: Usage = Usage {
     name: "league_manager",
-    about: "The manager of the AI Agent League: registers agents, has all play, keeps the table.",
+    about: "The manager of the AI Agent League: registers agents and keeps the table.",
     options: &[
         "
-  --players N                    start when so many have registered [else on START_LEAGUE]
-  --referees N                   and so many referees [1]
-  --members-per-address N        members that may register from one other machine [8]
-  --lead-sec N                   seconds from a round's announcement to its matches
-  --move-timeout-sec N           seconds that its referees give for a move [as in system.json]
-  --fresh                        set an unfinished league aside and start a new one
-  --quiet                        print only the table at the end and the champion",
+  --players N                 start when so many are here [else: START_LEAGUE]
+  --referees N                and so many referees [1]
+  --members-per-address N     members from one other machine, at most [8]
+  --lead-sec N                seconds from announcement to matches
+  --move-timeout-sec N        seconds for a move [as in system.json]
+  --fresh                     set an unfinished league aside and start a new one
+  --quiet                     print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],

@@ -397,7 +397,7 @@ class Player:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
         elif message_type == "GAME_INVITATION":
-            # Where the manager proves itself, nobody else can ask for choices: we play only what
+            # Where the manager proves itself, no other program asks for choices: we play only what
             # it has announced, and its rehearsal, whose invitation has our own token.
             is_own = hmac.compare_digest(ascii(token), ascii(own))
             is_demanded = self.credentials["proves_itself"] and not is_own
@@ -474,10 +474,12 @@ def check_not_refused(answer):
 def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
-        credentials = json.loads(file.read_text())
-        saved = credentials.get("manager")
-    except (OSError, ValueError, AttributeError):
+        credentials = json.loads(file.read_text(encoding="utf-8-sig"))
+        saved, _ = credentials["manager"], credentials["registration_key"]
+    except FileNotFoundError:
         return {}
+    except (OSError, ValueError, TypeError, KeyError):
+        sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
     if saved == manager:
         return credentials
     if not credentials.get("token"):
@@ -588,9 +590,10 @@ def parse_args(parser):
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
         url = f"http://{url}"
-    parts = urllib.parse.urlsplit(url)
-    args.manager = url if parts.path.strip("/") else f"{parts.scheme}://{parts.netloc}/mcp"
-    if not re.fullmatch(r"https?://[^\s/@]+(:\d{1,5})?/\S*", args.manager):
+    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
+    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
+    if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
     return args
 

@@ -13,8 +13,8 @@ fn main() -> ExitCode {
     run(choose)
 }
 
-/// Your strategy. Return `Even` or `Odd`: a player wins if it is right about the drawn number and its
-/// opponent is wrong.
+/// Your strategy. Return `Even` or `Odd`: a player wins if it is right about the drawn number and
+/// its opponent is wrong.
 ///
 /// | you want to know                  | ask                                                     |
 /// |-----------------------------------|---------------------------------------------------------|

@@ -9,13 +9,13 @@ use std::process::ExitCode;
 
 const USAGE: Usage = Usage {
     name: "referee",
-    about: "A referee of the AI Agent League: plays matches between two players and reports them.",
+    about: "A referee of the AI Agent League: plays matches between two players.",
     options: &[
         "
-  --display-name NAME            shown on the manager's screen [as listed, or defaults/referee.json]
-  --referee-id ID                the id to ask for, with its saved credentials [any]
-  --max-concurrent-matches N     matches at once, 1 to 10 [as listed, or defaults/referee.json]
-  --move-timeout-sec N           seconds for a move [as in system.json]",
+  --display-name NAME         shown on the manager's screen [as listed]
+  --referee-id ID             the id to ask for, with its credentials [any]
+  --max-concurrent-matches N  matches at once, 1 to 10 [as listed]
+  --move-timeout-sec N        seconds for a move [as in system.json]",
         CLIENT,
         STAY,
         SERVER,

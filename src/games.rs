@@ -9,16 +9,17 @@ pub mod even_odd;
 pub mod outcome;
 pub mod tic_tac_toe;
 
-pub use even_odd::{judge, parity};
+pub use even_odd::parity;
 pub use outcome::{
-    Scoring, TieBreak, game_result, match_result, moves_by_seat, points, result_status,
+    Scoring, TieBreak, alternating, game_result, judge, match_result, moves_by_seat, points,
+    result_status,
 };
 
 use crate::protocol::{
     ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
     GameResult, ProtocolError, ResultStatus,
 };
-use crate::values::truncate;
+use crate::values::{derive_seed, quoted_list, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ops::RangeInclusive;
@@ -141,15 +142,15 @@ impl Game {
     /// only, so that neither the order of the matches nor the referee changes it.
     pub fn draw(&self, seed: Option<u64>, match_id: &str) -> Option<u32> {
         let range = self.number_range.clone()?;
-        let Some(seed) = seed else {
-            return Some(fastrand::u32(range));
+        let mut random = match seed {
+            Some(seed) => fastrand::Rng::with_seed(derive_seed(seed, &["draw", match_id])),
+            None => fastrand::Rng::new(),
         };
-
-        let seed = derive_seed(seed, &["draw", match_id]);
-        Some(fastrand::Rng::with_seed(seed).u32(range))
+        Some(random.u32(range))
     }
 
-    /// Returns the result of a game that is over.
+    /// Returns the result of a game that is over. It begins with the choices or moves of both
+    /// players (`result_without_winner`), and adds who has won.
     pub fn judge(&self, players: &[String; 2], moves: &[Move], number: Option<u32>) -> GameResult {
         let win = (self.winner)(players, moves, number.unwrap_or_default());
         let status = match win.seat {
@@ -232,36 +233,4 @@ pub fn parse_choice<'a>(
             .with_context("invalid_choice", choice)
             .with_context("valid_choices", legal),
     )
-}
-
-/// Returns `"1" or "2" or "3"`.
-pub fn quoted_list(texts: &[&str]) -> String {
-    format!("\"{}\"", texts.join("\" or \""))
-}
-
-/// Returns alternating moves of player A and player B.
-pub fn alternating(texts: &[&str]) -> Vec<Move> {
-    let mut moves = Vec::new();
-    for (n, text) in texts.iter().enumerate() {
-        moves.push(Move {
-            seat: n % 2,
-            text: text.to_string(),
-        });
-    }
-    moves
-}
-
-/// Returns a seed that depends on a seed and some words (FNV-1a), the same on every machine.
-pub fn derive_seed(seed: u64, words: &[&str]) -> u64 {
-    let mut bytes = seed.to_le_bytes().to_vec();
-    for word in words {
-        bytes.extend(word.as_bytes());
-        bytes.push(0);
-    }
-
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
-    for byte in bytes {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-    }
-    hash
 }

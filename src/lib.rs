@@ -6,9 +6,9 @@
 //! describes all their messages.
 //!
 //! The repository has two chapters. Chapter one is the **small league** in `bin/small`: the same
-//! protocol in five short files, for agents that keep to it. Read it first, in an evening: `player.rs`,
-//! `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, with `protocol.rs` open. Chapter two is this
-//! library: the same league among strangers.
+//! protocol in five short files, for agents that keep to it. Read it first, in an evening:
+//! `player.rs`, `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, with `protocol.rs` open. Chapter
+//! two is this library: the same league among strangers.
 //!
 //! # Map
 //! ```text
@@ -47,8 +47,8 @@
 //!
 //! # Reading order
 //! After the small league, these eleven files can be read in two or three evenings. From the second
-//! on, the first lines of each name the next one. Keep `protocol.rs` open at the same time: it begins
-//! with the list of all messages, and then has their fields.
+//! on, the first lines of each name the next one. Keep `protocol.rs` open at the same time: it
+//! begins with the list of all messages, and then has their fields.
 //! 1. `bin/player.rs`: the strategy of a player.
 //! 2. `games.rs`: the definition of a game.
 //! 3. `games/even_odd.rs`: the game Even/Odd.
@@ -58,12 +58,14 @@
 //! 7. `manager/journal.rs`: the file of events, written before any agent is told.
 //! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.
 //! 9. `manager/rounds.rs`: the round loop; start, restart and loss of a referee are the same step.
-//! 10. `manager/notifications.rs`: the list of what the manager sends, and what an agent lacks of it.
+//! 10. `manager/notifications.rs`: the list of what the manager sends, and what an agent lacks of
+//!     it.
 //! 11. `manager/standings.rs`: the table, from the results of all matches.
 //!
 //! The [tour](guide::tour) of the [`guide`] follows one result through these files, from a player's
-//! answer to every player's table. Between the chapters lie the [labs](guide::labs): twelve faults that
-//! bring the small league down, each with the mechanism that holds and the file that has it here.
+//! answer to every player's table. Between the chapters lie the [labs](guide::labs): twelve faults
+//! that bring the small league down, each with the mechanism that holds and the file that has it
+//! here.
 //!
 //! # Glossary
 //! - **Agent**: a manager, a referee or a player. **Member**: a referee or player that the manager
@@ -75,12 +77,12 @@
 //! - **Conversation**: the messages that belong together, for example all messages of a match.
 //! - **Notification**: a message whose only reply is `{"status":"ok"}`. The manager **publishes**
 //!   one when it lets its receivers be told. **Progress**: what an agent has been told.
-//! - **Result**: `GameResult` is what players are told of a match, `MatchResult` what is reported and
-//!   recorded. **Table**: the standings.
+//! - **Result**: `GameResult` is what players are told of a match, `MatchResult` what is reported
+//!   and recorded. **Table**: the standings.
 //! - **Announcement**: the notification with the matches of a round that have no result. **Lead
 //!   time**: the time from the announcement to the players until the announcement to the referees.
-//! - **Assignment**: a match that is given to a referee, with the tokens of its players. **Seat**: 0
-//!   for player A, 1 for player B.
+//! - **Assignment**: a match that is given to a referee, with the tokens of its players. **Seat**:
+//!   0 for player A, 1 for player B.
 //! - A match is **open** while it has no result. The **open round** is the first round with an open
 //!   match.
 //! - **Lobby**: a league that has not started, in which agents can register. A league is **over**
@@ -117,8 +119,8 @@ pub mod guide;
 pub mod json;
 pub mod manager;
 /// The network: HTTP server and client, JSON-RPC and MCP, and the log. A request comes in through
-/// `http.rs` and `rpc.rs`, which calls the program as an `Agent` (`agent.rs`). A call of the program
-/// goes out through `client.rs`, and its failure is a `CallError` (`call_error.rs`).
+/// `http.rs` and `rpc.rs`, which calls the program as an `Agent` (`agent.rs`). A call of the
+/// program goes out through `client.rs`, and its failure is a `CallError` (`call_error.rs`).
 pub mod net {
     pub mod agent;
     pub mod call_error;

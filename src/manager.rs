@@ -1,11 +1,11 @@
 //! The league manager: it registers referees and players, has every pair play, and keeps the table.
 //!
 //! This file is the life of a manager, from the command line to the end of its league. What the
-//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files that
-//! it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds; `notifier.rs`
-//! sends notifications to the agents; `screen.rs` prints the league and `files.rs` writes its files.
-//! Pages and the processes of a local league are outside: they read the league (`Store::read`,
-//! `Store::wait`), and the manager calls them ([`ManagerHooks`]).
+//! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
+//! that it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
+//! `notifier.rs` sends notifications to the agents; `screen.rs` prints the league and `files.rs`
+//! writes its files. Pages and the processes of a local league are outside: they read the league
+//! (`Store::read`, `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
 pub mod control;
 pub mod files;
@@ -30,22 +30,22 @@ use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
-use crate::program::terminal::{Terminal, sanitize};
+use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use crate::values::token;
+use crate::values::{check_identifier, token};
 use files::WrittenFiles;
-use journal::Store;
+use journal::{OPERATOR_FILE, Store};
 use league::{Event, League};
 use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
 use screen::Screen;
+use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
 use std::time::{Duration, Instant};
-use std::{fs, io};
 
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
@@ -65,9 +65,15 @@ pub trait ManagerHooks: Send + Sync {
         Ok(())
     }
 
-    /// A round is about to begin: the results of the rounds before it are stored, and its matches are
-    /// not assigned yet. They are when this returns.
+    /// A round is about to begin: the results of the rounds before it are stored, and its matches
+    /// are not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
+
+    /// Returns true if a program on this machine may do what the operator may. It may not where it
+    /// can be one of the players.
+    fn trusts_this_machine(&self) -> bool {
+        true
+    }
 
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
@@ -85,12 +91,12 @@ pub trait ManagerHooks: Send + Sync {
         None
     }
 
-    /// All matches are played, all agents have been told, and the table is printed. The league is not
-    /// closed yet: what must not be lost is stored now, since a closed league is not resumed.
+    /// All matches are played, all agents have been told, and the table is printed. The league is
+    /// not closed yet: what must not be lost is stored now, since a closed league is not resumed.
     fn over(&self, _manager: &Manager) {}
 
-    /// The league is closed. Returns true if the manager may stop answering; else it is called again
-    /// after the next change.
+    /// The league is closed. Returns true if the manager may stop answering; else it is called
+    /// again after the next change.
     fn may_end(&self, _manager: &Manager) -> bool {
         true
     }
@@ -220,7 +226,13 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
+        if let Some(warning) = self.store.warning() {
+            print_error(&warning);
+        }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
+        if is_closed {
+            self.stored.call_once(|| {}); // before the restart of this process
+        }
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
         } else if !is_closed {
@@ -270,12 +282,9 @@ impl Manager {
         league.start_event(self.seed, league.pairings())
     }
 
-    /// Closes the league after its last match. A closed league is not resumed, so all files are written
-    /// first. The table and the champion come before what the surroundings print.
+    /// Closes the league after its last match. A closed league is not resumed, so all files are
+    /// written first. The table and the champion come before what the surroundings print.
     fn finish(&self) -> io::Result<()> {
-        if self.store.read(|league| league.closed) {
-            return Ok(()); // before the restart of this process
-        }
         self.stored.call_once(|| {
             self.write_files();
             self.print_news();
@@ -330,19 +339,26 @@ fn lead(program: &Program) -> Result<Duration, Exit> {
 
 /// Returns the path of the operator's token, in the folder of the league.
 pub fn operator_file(program: &Program) -> PathBuf {
-    storage::league_folder(&program.data, program.league_id()).join("operator.token")
+    storage::league_folder(&program.data, program.league_id()).join(OPERATOR_FILE)
 }
 
 /// Returns the operator's token. It is made at the first start of a league, in a file that only its
-/// owner can read.
+/// owner can read, and made again if that file is damaged.
 fn operator_token(program: &Program) -> io::Result<String> {
     let file = operator_file(program);
-    if let Ok(text) = fs::read_to_string(&file) {
-        return Ok(text.trim().to_string());
-    }
-
     let digits = program.config.system.security.token_length;
     let operator_token = token("operator", &secret(digits));
+    if file.exists() {
+        let saved = storage::read_text(&file).unwrap_or_default();
+        let saved = saved.trim();
+        if saved.len() == operator_token.len() && check_identifier(saved).is_ok() {
+            return Ok(saved.into());
+        }
+
+        let problem = "had no whole token, and gets a new one";
+        print_error(&format!("{} {problem}", file.display()));
+    }
+
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;
     Ok(operator_token)
 }

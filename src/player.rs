@@ -52,9 +52,9 @@ pub const USAGE: Usage = Usage {
 /// The options of a player.
 pub const OPTIONS: &[&str] = &[
     "
-  --display-name NAME            shown in the table [as listed, or defaults/player.json]
-  --player-id ID                 the id to ask for, with its saved credentials [any]
-  --quiet                        print only problems, and what `choose` prints",
+  --display-name NAME         shown in the table [as in the configuration]
+  --player-id ID              the id to ask for, with its credentials [any]
+  --quiet                     print only problems, and what `choose` prints",
     CLIENT,
     STAY,
     SERVER,
@@ -200,7 +200,7 @@ impl Participant for Player {
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
         let mut history = lock(&self.history);
-        if is_new || !history.is_open() {
+        if is_new || history.matches().is_empty() {
             *history = History::open(&folder, id, league_id, is_new)?;
         }
         Ok(())
@@ -267,10 +267,7 @@ impl Agent for Player {
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
-        let text = describe_refusal(packet, peer, refusal);
-        if self.session.program.may_print(&text) {
-            self.warn(&text);
-        }
+        self.warn(&describe_refusal(packet, peer, refusal));
     }
 
     fn page(&self, path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
@@ -449,6 +446,9 @@ impl Player {
                 .hooks
                 .result(&line, self.session.program.terminal);
         }
+        if self.session.state() == AgentState::Shutdown {
+            self.save_history(); // nothing else saves it after the end of the league
+        }
         Ok(())
     }
 
@@ -458,14 +458,17 @@ impl Player {
             let text = format!("the history is not saved: {error}");
             let program = &self.session.program;
             program.log().event(Level::Warning, "history", &*text);
-            if program.may_print(&text) {
-                self.warn(&text);
-            }
+            self.warn(&text);
         }
     }
 
-    /// Prints a problem, with our id: several players may share a terminal.
+    /// Prints a problem, with our id: several players may share a terminal. Others cause such
+    /// problems, so the lines are limited.
     fn warn(&self, text: &str) {
+        if !self.session.program.may_print(text) {
+            return;
+        }
+
         let credentials = self.session.credentials();
         let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
         print_error(&format!("{name}: {text}"));

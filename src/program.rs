@@ -29,7 +29,7 @@ use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
-use std::{fs, io, process, thread};
+use std::{io, process, thread};
 
 /// Maximum time that a program waits for its last answers and deliveries when it ends.
 pub const SHUTDOWN_TIMEOUT: Duration = Duration::from_secs(5);
@@ -159,14 +159,13 @@ impl Program {
         Ok(server)
     }
 
-    /// Returns the URL under which others reach this program now. The address of this machine may
-    /// have changed since `last`; a machine without an address keeps that.
-    pub fn current_endpoint(&self, last: &str) -> String {
-        match Endpoint::parse(self.config.manager()) {
-            Ok(manager) if !manager.is_loopback() && !self.args.has("--contact-endpoint") => {
-                let host = own_address_towards(&manager.host, manager.port);
-                host.map_or(last.into(), |host| url(&host, self.port))
-            }
+    /// Returns the URL under which others reach this program now: the address of this machine may
+    /// have changed.
+    pub fn current_endpoint(&self) -> String {
+        let manager = Endpoint::parse(self.config.manager()).ok();
+        let remote = manager.filter(|manager| !manager.is_loopback());
+        match public_host(&self.args, &self.config, remote.as_ref()) {
+            Ok(host) if !self.args.has("--contact-endpoint") => url(&host, self.port),
             _ => self.endpoint.clone(),
         }
     }
@@ -300,8 +299,8 @@ fn take_port(
     }
 }
 
-/// Returns the ports that a program may take without `--port`: that of the files, which for a manager
-/// is `default_league_manager_port`; else all of the range that are not listed.
+/// Returns the ports that a program may take without `--port`: that of the files, which for a
+/// manager is `default_league_manager_port`; else all of the range that are not listed.
 pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
     if kind == AgentKind::Manager {
         return vec![config.system.network.default_league_manager_port];
@@ -320,10 +319,27 @@ fn listed_port(entry: &AgentEntry) -> Option<u16> {
     Some(Endpoint::parse(&entry.endpoint).ok()?.port)
 }
 
-/// Reads the configuration files. `--manager` replaces the listed URL; a URL without a path gets
-/// `/mcp`.
+/// Returns the URL of a manager as a person writes it: the scheme and the path may be missing, and
+/// the address of its page, with what stands behind `#` or `?`, is the same manager.
+fn manager_url(text: &str) -> String {
+    let text = text.split(['#', '?']).next().unwrap_or_default();
+    let url = match text.contains("://") {
+        true => text.trim_end_matches('/').to_string(),
+        false => format!("http://{}", text.trim_end_matches('/')),
+    };
+    match url.matches('/').count() {
+        2 => url + "/mcp",
+        _ => url,
+    }
+}
+
+/// Reads the configuration files. `--manager` replaces the listed URL.
 pub fn load_config(args: &Args) -> Result<Config, Exit> {
-    let manager = args.checked_text("--manager", check_url)?;
+    let manager = args.text("--manager").map(manager_url);
+    if let Some(url) = &manager {
+        check_url(url)
+            .map_err(|legal| Exit::usage(format!("--manager: got {url}, expected {legal}")))?;
+    }
     let league_id = args.checked_text("--league-id", check_identifier)?;
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
@@ -332,14 +348,7 @@ pub fn load_config(args: &Args) -> Result<Config, Exit> {
     }
 
     let endpoint = &mut config.agents.league_manager.endpoint;
-    if let Some(manager) = manager {
-        *endpoint = manager;
-    }
-
-    let base = endpoint.trim_end_matches('/');
-    if base.matches('/').count() == 2 {
-        *endpoint = format!("{base}/mcp");
-    }
+    *endpoint = manager.unwrap_or_else(|| manager_url(endpoint));
     Ok(config)
 }
 
@@ -349,8 +358,8 @@ pub fn read_operator_token(args: &Args) -> Result<Option<String>, Exit> {
         return Ok(None);
     };
 
-    let token = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(format!("--operator-token-file {path}: {error}")))?;
+    let token = storage::read_text(Path::new(path))
+        .map_err(|error| Exit::usage(format!("--operator-token-file {error}")))?;
     Ok(Some(token.trim().to_string()))
 }
 

@@ -15,8 +15,8 @@
 //! row (`name`, `spec`). [`parse`] reads an [`IncomingMessage`], which is the envelope and the
 //! message; [`to_json`] writes both as one object, and where both have a field, that of the message
 //! counts. A message is refused with a [`ProtocolError`]: `new(code, problem)`, or
-//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`, E003
-//! `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`, E015
+//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`,
+//! E003 `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`, E015
 //! `MatchMismatch`.
 //!
 //! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no

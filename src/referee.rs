@@ -3,8 +3,9 @@
 //!
 //! Its threads: some `match` threads, each of which plays one match at a time; one `report` thread;
 //! and for a moment each, `seat` (one player of a match), `game-error` (a notification to a player)
-//! and `correction` (the recorded result, to a player that was told another one). How one match is
-//! played is in `referee/match_play.rs`; read that first.
+//! and `result` (the result of a match, to a player that has not received it or was told another
+//! one than the manager has recorded). How one match is played is in `referee/match_play.rs`; read
+//! that first.
 
 pub mod assignments;
 mod http_match;
@@ -18,14 +19,15 @@ use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
-use crate::net::sync::{Shared, lock, spawn};
+use crate::net::sync::{Shared, spawn};
+use crate::program::SHUTDOWN_TIMEOUT;
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, Envelope, ErrorCode, LeagueError, MatchResult, MatchResultAck, MatchState,
+    AgentKind, Envelope, ErrorCode, GameOver, LeagueError, MatchResult, MatchResultAck, MatchState,
     ProtocolError, RefereeRequest, Reply, ResultDetails, StartMatch, StatusOk,
 };
 use crate::referee::assignments::{Assignment, Assignments};
@@ -36,9 +38,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Instant;
 
 /// The description of a referee for language models.
@@ -58,8 +59,6 @@ const AUTH_ERRORS: [ErrorCode; 3] = [
 struct Referee {
     session: Arc<Session>,
     assignments: Shared<Assignments>,
-    /// Held while a result is sent.
-    sending: Mutex<()>,
     /// True if the user has been told that results wait for the manager.
     has_warned: AtomicBool,
 }
@@ -70,7 +69,6 @@ pub fn run(args: Args) -> Result<(), Exit> {
         let referee = Arc::new(Referee {
             session,
             assignments: Shared::default(),
-            sending: Mutex::default(),
             has_warned: AtomicBool::new(false),
         });
 
@@ -84,7 +82,7 @@ pub fn run(args: Args) -> Result<(), Exit> {
 
 impl Referee {
     /// Starts a thread that runs a task again and again.
-    fn start_thread(self: &Arc<Self>, name: &str, task: fn(&Referee)) {
+    fn start_thread(self: &Arc<Self>, name: &str, task: fn(&Arc<Referee>)) {
         let referee = Arc::clone(self);
         spawn(name, move || {
             loop {
@@ -94,7 +92,7 @@ impl Referee {
     }
 
     /// Waits for a match and plays it. If our own machine fails, the match is queued again.
-    fn play_next(&self) {
+    fn play_next(self: &Arc<Self>) {
         let assignment = self.assignments.wait_for(Assignments::start_next);
         let match_id = &assignment.match_id;
         let io = HttpMatch {
@@ -134,7 +132,7 @@ impl Referee {
 
     /// Waits for a result and reports it. If it is not acknowledged, it is queued again, unless the
     /// manager has refused it for good.
-    fn report_next(&self) {
+    fn report_next(self: &Arc<Self>) {
         let result = self.assignments.wait_for(|all| all.outbox.pop());
         let Ok(credentials) = self.session.wait_until_registered() else {
             return self.assignments.lock().outbox.requeue(&result);
@@ -146,7 +144,7 @@ impl Referee {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
-                if let Err(exit) = self.session.register(self, &credentials) {
+                if let Err(exit) = self.session.register(&**self, &credentials) {
                     self.session.finish(Err(exit));
                 }
             }
@@ -204,31 +202,52 @@ impl Referee {
 
         let program = &self.session.program;
         let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
-        let _sending = lock(&self.sending);
         program.client.call(&manager, &result.report, &context)
     }
 
-    /// Tells the players the result that the manager has recorded instead of ours, each in a thread
-    /// that tries it as often as the retry policy says.
-    fn correct(&self, result: &PendingResult, recorded: &MatchResult) {
-        let Some(assignment) = self.assignments.lock().find_finished(result) else {
+    /// Tells the players the result that the manager has recorded instead of ours.
+    fn correct(self: &Arc<Self>, result: &PendingResult, recorded: &MatchResult) {
+        let finished = self.assignments.lock().find_finished(result);
+        if let Some(assignment) = finished {
+            let game_over = assignment.game_over(&game_result(recorded));
+            for seat in [0, 1] {
+                self.tell(&assignment, seat, game_over.clone());
+            }
+        }
+    }
+
+    /// Tells a player the result of its match, in a thread that tries it as often as the retry
+    /// policy says. A newer result replaces the one that this thread is telling.
+    fn tell(self: &Arc<Self>, assignment: &Assignment, seat: usize, result: GameOver) {
+        let key = (assignment.conversation_id.clone(), seat);
+        let mut assignments = self.assignments.lock();
+        let has_thread = assignments.untold.insert(key.clone(), result).is_some();
+        drop(assignments);
+        if has_thread {
             return;
-        };
+        }
 
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
-        let policy = program.config.system.retry_policy;
-        let game_over = assignment.game_over(&game_result(recorded));
+        let (peer, context) = recipient(program, assignment, seat, timeout);
+        let referee = Arc::clone(self);
+        spawn("result", move || {
+            referee.send_newest_result(&key, &peer, &context);
+        });
+    }
 
-        for seat in [0, 1] {
-            let (peer, context) = recipient(program, &assignment, seat, timeout);
-            let client = Arc::clone(&program.client);
-            let game_over = game_over.clone();
-            spawn("correction", move || {
-                let is_retryable = CallError::is_retryable;
-                let send = || client.notify(&peer, &game_over, &context);
-                let _ = policy.retry(thread::sleep, is_retryable, send);
-            });
+    /// Sends a player the result of its match, and then a newer one, if there is one by now.
+    fn send_newest_result(&self, key: &(String, usize), peer: &Peer, context: &MessageContext) {
+        let program = &self.session.program;
+        let newest = || self.assignments.lock().untold.get(key).cloned();
+        while let Some(result) = newest() {
+            let mut attempts = Attempts::new(program.config.system.retry_policy);
+            while let Err(error) = program.client.notify(peer, &result, context)
+                && error.is_retryable()
+                && newest().as_ref() == Some(&result)
+                && attempts.wait()
+            {}
+            self.assignments.update(|all| all.remove_told(key, &result));
         }
     }
 
@@ -280,8 +299,11 @@ impl Agent for Referee {
                 self.assignments.update(|all| all.apply(round, endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
+                // The players end later: let them know the results that are recorded.
+                let settled =
+                    (self.assignments).wait_until(SHUTDOWN_TIMEOUT, Assignments::is_settled);
+                drop(settled);
                 self.assignments.lock().outbox.clear();
-                drop(lock(&self.sending)); // the manager's last answer may still be on its way
                 if self.session.end_league() {
                     print_line("the league is over");
                 }

@@ -39,14 +39,14 @@ pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     attempt()
 }
 
-/// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left. Windows
-/// has no such limit.
+/// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
+/// Windows has no such limit.
 pub fn is_without_descriptor(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
-/// Fills a buffer with random bytes. Windows has no device for them: there they are results of std's
-/// hashers, which show nothing of the random seed that each thread gets from the system.
+/// Fills a buffer with random bytes. Windows has no device for them: there they are results of
+/// std's hashers, which show nothing of the random seed that each thread gets from the system.
 pub fn fill_with_random_bytes(bytes: &mut [u8]) {
     let device = File::open(if cfg!(unix) { "/dev/urandom" } else { "" });
     let is_filled = device.is_ok_and(|mut device| device.read_exact(bytes).is_ok());
@@ -66,8 +66,8 @@ pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result
     TcpStream::from(socket).set_read_timeout(Some(timeout))
 }
 
-/// Returns the limit that the process exceeds. `max_memory` is in KB, on a machine that has twice as
-/// much. Only Linux tells a process what it holds.
+/// Returns the limit that the process exceeds. `max_memory` is in KB, on a machine that has twice
+/// as much. Only Linux tells a process what it holds.
 pub fn exceeded_limit(max_memory: u64) -> Option<String> {
     let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
         return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
@@ -93,8 +93,8 @@ fn proc_value(path: &str, word: &str) -> Option<u64> {
     rest.split_whitespace().next()?.parse().ok()
 }
 
-/// Restarts the process with the same command, on the same port. It goes on with what is on its disk,
-/// unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
+/// Restarts the process with the same command, on the same port. It goes on with what is on its
+/// disk, unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
 pub fn restart_process(port: u16, is_fresh: bool) -> io::Error {
     let mut arguments: Vec<OsString> = env::args_os().collect();
     arguments.retain(|argument| argument != "--fresh");
@@ -118,9 +118,9 @@ fn replace_process(arguments: &[OsString]) -> io::Error {
     std::os::unix::process::CommandExt::exec(&mut shell)
 }
 
-/// Windows cannot do that: a successor is started and this process ends, which frees its port and its
-/// files. In a terminal the shell would read the keyboard together with the successor, so there the
-/// user starts the program again.
+/// Windows cannot do that: a successor is started and this process ends, which frees its port and
+/// its files. In a terminal the shell would read the keyboard together with the successor, so there
+/// the user starts the program again.
 #[cfg(not(unix))]
 fn replace_process(arguments: &[OsString]) -> io::Error {
     use std::io::IsTerminal;

@@ -55,6 +55,21 @@ pub fn token(id: &str, secret: &str) -> String {
     format!("tok-{}-{secret}", id.to_ascii_lowercase())
 }
 
+/// Returns a seed that depends on a seed and some words (FNV-1a), the same on every machine.
+pub fn derive_seed(seed: u64, words: &[&str]) -> u64 {
+    let mut bytes = seed.to_le_bytes().to_vec();
+    for word in words {
+        bytes.extend(word.as_bytes());
+        bytes.push(0);
+    }
+
+    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    for byte in bytes {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    }
+    hash
+}
+
 /// Compares two secrets in a time that does not depend on how many characters are equal.
 pub fn constant_time_eq(one: &str, other: &str) -> bool {
     let mut difference = 0;
@@ -98,13 +113,18 @@ pub fn truncate(text: &str, max: usize) -> String {
     }
 }
 
+/// Returns `"1" or "2" or "3"`.
+pub fn quoted_list(texts: &[&str]) -> String {
+    format!("\"{}\"", texts.join("\" or \""))
+}
+
 /// Prepares a peer's text for being shown: without tokens, and truncated.
 pub fn redact_and_truncate(text: &str) -> String {
     truncate(&redact_tokens(text), MAX_QUOTED_CHARS)
 }
 
-/// Returns the address of a caller for a sentence. Those that came under a foreign host name, through
-/// a tunnel or a proxy, count as the unspecified address.
+/// Returns the address of a caller for a sentence. Those that came under a foreign host name,
+/// through a tunnel or a proxy, count as the unspecified address.
 pub fn peer_text(peer: IpAddr) -> String {
     if peer.is_unspecified() {
         return "a foreign Host name (a tunnel or a proxy)".into();
@@ -120,7 +140,8 @@ pub fn format_seconds(time: Duration) -> String {
 }
 
 /// The values of the players of a match, sorted by player id: an object in JSON. A league keeps two
-/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the values.
+/// of them for each match, and a `BTreeMap` takes 300 bytes for two entries. Copies share the
+/// values.
 #[derive(Clone, Default, PartialEq, Deserialize)]
 #[serde(from = "BTreeMap<String, T>")]
 pub struct ByPlayer<T>(Arc<[(String, T)]>);

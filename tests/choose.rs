@@ -1,5 +1,5 @@
-//! What a student sees of a `choose` that panics, and of one that is too slow; and a player of
-//! another game than Even/Odd. This program is all of them: the test, which starts itself again and
+//! The messages that a student reads when `choose` panics or is too slow, and a player of another game
+//! than Even/Odd. This program is all of them: the test, which starts itself again and
 //! again, and the players. So it has a `main` of its own.
 
 mod support;
@@ -15,7 +15,7 @@ use std::{
 };
 use support::{TestLeague, TestProcess, list_of, text_of};
 
-/// Says which of the players this program is to be.
+/// The environment variable that makes this program one of the players.
 const PLAYS: &str = "TEST_PLAYS";
 
 fn main() -> ExitCode {
@@ -55,7 +55,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// This program as one of the players, in a world.
+/// Returns a command that runs this program as one of the players.
 fn command(test: &TestLeague, plays: &str, arguments: &[&str]) -> Command {
     let mut command = Command::new(env::current_exe().unwrap());
     command.env(PLAYS, plays).args(arguments);
@@ -111,7 +111,7 @@ fn player_of_any_game_is_asked_for_each_move() {
     two.iter_mut().for_each(TestProcess::wait_for_success);
     let result = &test.events("Recorded")[0]["result"]["details"];
     let made = list_of(&result["moves"]).iter();
-    let moves: Vec<&str> = made.map(|item| text_of(&item["move"])).collect();
+    let moves: Vec<&str> = made.map(|entry| text_of(&entry["move"])).collect();
     assert_eq!(moves.join(" "), "9 8 7 6 5 4 3", "{result}");
     let output = ["P01", "P02"].map(|id| {
         let mut again = test.command("league", &format!("again r1m1 --player-id {id}"));

@@ -1,5 +1,5 @@
 //! The exercises of the guide (`src/guide/exercises.md`): one test for each. They fail until
-//! somebody has solved them, so `make test` leaves them out. One of them: `cargo test --test
+//! they are solved, so `make test` leaves them out. One of them: `cargo test --test
 //! exercises memory`.
 
 mod support;
@@ -12,15 +12,15 @@ use std::time::Duration;
 use std::{env, fs, thread};
 use support::*;
 
-/// The matches of a local league that was played to its end; `folder` is where it is kept.
+/// Returns the matches of a finished local league in a folder.
 fn matches(test: &TestLeague, folder: &str) -> Vec<Value> {
     let document = test.data(&format!("{folder}/league.json"));
     let rounds = list_of(&document["rounds"]).iter();
-    let matches = rounds.flat_map(|item| list_of(&item["matches"]));
+    let matches = rounds.flat_map(|round| list_of(&round["matches"]));
     matches.cloned().collect()
 }
 
-/// The player that `MINE` names, or `ada`, differs from whoever can be predicted.
+/// The player that `MINE` names, or `ada`, differs from predictable rivals.
 #[test]
 fn memory() {
     let finished = executable("league").display().to_string();
@@ -187,14 +187,14 @@ fn game() {
     }
 }
 
-/// What a player was sent, by its own log.
+/// Returns the messages of a type that a player has received, from its log.
 fn received(test: &TestLeague, player: &str, message_type: &str) -> Vec<Value> {
     let mut lines = received_lines(test, player);
     lines.retain(|line| line["message_type"] == message_type);
     lines.iter().map(|line| line["message"].clone()).collect()
 }
 
-/// The lines of a player's log about messages that it was sent.
+/// Returns the lines of a player's log about received messages.
 fn received_lines(test: &TestLeague, player: &str) -> Vec<Value> {
     let mut lines = test.logs();
     lines.retain(|line| line["component"] == player && line["event_type"] == "message_received");

@@ -57,7 +57,8 @@ class League:
 
     def start(self, name):
         program, *arguments = self.commands[name]
-        command = [PROJECT / "target" / "debug" / program, *arguments]
+        own = PROJECT / "target" / "debug" / program
+        command = [own if own.exists() else program, *arguments]
         with open(self.folder / f"{name}.txt", "a") as output:
             self.running[name] = subprocess.Popen(
                 command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT
@@ -175,7 +176,8 @@ class League:
                 if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
                     yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
 
-        verify = [PROJECT / "target" / "debug" / "league", "verify"]
+        screens = [path.name for path in self.folder.glob("*.txt")]
+        verify = [PROJECT / "target" / "debug" / "league", "verify", *screens]
         verified = subprocess.run(verify, cwd=self.folder, capture_output=True, text=True)
         if verified.returncode:
             yield f"league verify: {verified.stdout}{verified.stderr}"

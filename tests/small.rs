@@ -1,5 +1,5 @@
 //! The small league (`bin/small`): it plays, alone and together with the programs of the stack and
-//! with the player in Python; it refuses what it must; and it shows no token.
+//! with the player in Python; it refuses faulty and unauthenticated requests; and it shows no token.
 
 mod support;
 
@@ -430,7 +430,7 @@ fn register(manager: &str, id: &str, endpoint: &str) -> Value {
     send_by_method(manager, &registration)
 }
 
-/// What is sent to the manager, by whom, and the answer. MY is the token of P01.
+/// A message and its sender, its body, and the answer of the manager. MY is the token of P01.
 const REQUESTS: &str = r#"
 LEAGUE_QUERY player:P01 | {"auth_token": "MY", "query_type": "GET_STANDINGS"} | success standings
 LEAGUE_QUERY player:P01 | {"auth_token": "MY", "query_type": "GET_SCHEDULE"} | success rounds
@@ -453,7 +453,7 @@ START_LEAGUE launcher | {} | waiting 2 of at least 2 players and 0 of at least 1
 GAME_INVITATION referee:REF01 | {} | -32601"#;
 
 #[test]
-fn manager_refuses_what_it_must() {
+fn manager_answers_queries_and_refuses_faulty_requests() {
     let small = SmallLeague::new("");
     let manager = small.start_manager("--players 3");
     let peer = FakeAgent::new(|request| valid_reply("P01", "even", request));
@@ -471,7 +471,7 @@ fn manager_refuses_what_it_must() {
         check_no_token(&answer.to_string());
     }
 
-    // A referee is there at last, and so the league can start. Then nobody may register.
+    // With a referee the league can start. After the start no agent may register.
     register(&small.manager, "REF01", &peer.url);
     let launch = message(
         "START_LEAGUE",
@@ -488,7 +488,7 @@ fn manager_refuses_what_it_must() {
     drop(manager);
 }
 
-/// Returns what an answer says in a few words.
+/// Returns the summary of an answer: its code, or its status with a word about its content.
 fn summary(answer: &Value) -> String {
     let text = |key: &str| answer[key].as_str().unwrap_or_default().to_string();
     if let Some(code) = answer["error"]["code"].as_i64() {

@@ -1,6 +1,6 @@
-//! The agents that a manager starts as processes of its own: referees and players of a local league,
-//! or the referees of a class. They end when their standard input closes, so none is left behind,
-//! however the manager ends.
+//! The agents that a manager starts as processes of its own: referees and players of a local
+//! league, or the referees of a class. They end when their standard input closes, so none is left
+//! behind, however the manager ends.
 
 pub mod by_hand;
 pub mod entrants;
@@ -29,17 +29,20 @@ use std::time::{Duration, Instant};
 /// Interval between two checks of a condition that no other thread signals.
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 
-/// Maximum time that the league waits for players that begin anew.
+/// Maximum time that the league waits for players that begin again.
 const RESTART_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The options of a league that its agents get too.
 const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id", "--seed"];
 
+/// The seed for the players, where they must not know that of the draws.
+pub const PLAYERS_SEED: &str = "--players-seed";
+
 /// Maximum number of characters of a repeated problem.
 const MAX_REPEATED: usize = 100;
 
-/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for what
-/// other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
+/// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for
+/// what other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
 pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + timeout;
     while !condition() {
@@ -88,9 +91,9 @@ impl Agent {
 }
 
 impl Children {
-    /// Starts the referees and those players that run on this machine. `stored` is the league that is
-    /// resumed: its agents get the ports that they had, since an agent on the port of another could
-    /// not be told from it.
+    /// Starts the referees and those players that run on this machine. `stored` is the league that
+    /// is resumed: its agents get the ports that they had, since an agent on the port of another
+    /// could not be told from it.
     pub fn start(
         program: &Program,
         entrants: &[Entrant],
@@ -128,8 +131,9 @@ impl Children {
 
     /// Returns true if as many agents have registered since this program started as there are
     /// children, and none of the children is still missing from a league that is resumed. (A player
-    /// that asks for no id may get another one than its child has here.) The error names a child that
-    /// has failed, or has ended before it registered; one that is killed later is lost like any agent.
+    /// that asks for no id may get another one than its child has here.) The error names a child
+    /// that has failed, or has ended before it registered; one that is killed later is lost like
+    /// any agent.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for Agent { id, process, .. } in &mut self.0 {
             let end = process.try_wait().ok().flatten();
@@ -208,8 +212,8 @@ fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
     storage::archive(&folder.join("history.json"))
 }
 
-/// Prints what a player writes, with the player's name before each line. A problem that comes again in
-/// another match is printed once, and counted.
+/// Prints what a player writes, with the player's name before each line. A problem that comes again
+/// in another match is printed once, and counted.
 fn relay(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
@@ -259,33 +263,59 @@ fn is_here(manager: &Manager, id: &str) -> bool {
     manager.notifier.status(id).registrations > 0
 }
 
-/// Points the saved credentials of an agent of the stored league to this manager, which may have
-/// another address now. Returns the port that the agent had. Credentials whose key the league does
-/// not know are those of a stranger, and are left alone.
+/// Writes the credentials of an agent of the stored league as the journal has them, with the
+/// address of this manager, which may be another one now. So it does not matter what has happened
+/// to the file, unless it belongs to an agent of an unfinished league elsewhere. Returns the port
+/// that the agent had.
 fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<u16>, Exit> {
-    let saved = Credentials::load(&program.data, id);
-    let (Some(mut saved), Some(stored)) = (saved, stored) else {
+    let member = stored.and_then(|league| Some((league, league.members.get(id)?)));
+    let Some((stored, member)) = member else {
         return Ok(None);
     };
-    let key = Some(&saved.registration_key);
-    let mut members = stored.members.values();
-    if !members.any(|member| member.meta.registration_key.as_ref() == key) {
+    let Some(key) = &member.meta.registration_key else {
         return Ok(None);
-    }
+    };
 
     // The agent of the earlier run may still be ending.
-    until(SHUTDOWN_TIMEOUT, || {
-        credentials::lock(&program.data, id).is_ok()
-    });
-    saved.manager = local_url(program);
-    saved.save(&program.data)?;
-    let endpoint = Endpoint::parse(&saved.endpoint);
+    let data = &program.data;
+    until(SHUTDOWN_TIMEOUT, || credentials::lock(data, id).is_ok());
 
+    let restored = Credentials {
+        agent_id: id.into(),
+        registration_key: key.clone(),
+        league_id: stored.config.league.league_id.clone(),
+        manager: local_url(program),
+        endpoint: member.meta.contact_endpoint.clone(),
+        token: Some(member.token.clone()),
+        proves_itself: true,
+        is_over: stored.closed,
+    };
+    match Credentials::load(data, id) {
+        Ok(None) if stored.closed => return Ok(None),
+        Ok(Some(saved)) if !has_key(stored, &saved.registration_key) => {
+            saved.check_may_replace(&restored.manager, data)?;
+        }
+        Err(_) => {
+            let file = credentials::file(data, id);
+            let text = "was damaged, and is restored from the journal";
+            print_error(&format!("{} {text}", file.display()));
+        }
+        _ => {}
+    }
+    restored.save(data)?;
+
+    let endpoint = Endpoint::parse(&restored.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
 }
 
-/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if there
-/// is none, or if this manager has a port of its own: then another one may run here.
+/// Returns true if an agent of the league has registered with that key.
+fn has_key(league: &League, key: &String) -> bool {
+    let mut members = league.members.values();
+    members.any(|member| member.meta.registration_key.as_ref() == Some(key))
+}
+
+/// Returns a usual port for an agent that is free and not `given` to another; 0, for any port, if
+/// there is none, or if this manager has a port of its own: then another one may run here.
 fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u16 {
     if program.args.has("--port") {
         return 0;
@@ -330,7 +360,9 @@ pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16)
         command.arg("--quiet");
     }
     for shared in SHARED_OPTIONS {
-        if let Some(value) = program.args.text(shared) {
+        let hidden = program.args.text(PLAYERS_SEED);
+        let hidden = hidden.filter(|_| shared == "--seed" && player.is_some());
+        if let Some(value) = hidden.or(program.args.text(shared)) {
             command.args([shared, value]);
         }
     }

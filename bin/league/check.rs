@@ -3,12 +3,12 @@
 //! prints a line, and the last line says whether the agent would play in our league. An examination
 //! writes no files of a league.
 //!
-//! The checks are tables. A row has the severity of the check, its section of `protocol.md`, its name,
-//! the steps at which it looks, and the function that looks. A step is a message that we send or
-//! receive (`check/examination.rs`). If a step did not happen, its check is skipped, since an earlier
-//! check shows the reason. The tables are written for Even/Odd; in a league of another game,
-//! `Examination::translate` replaces the names. This file has the checks that every agent must pass;
-//! read `check/player_checks.rs` and `check/referee_checks.rs` next.
+//! The checks are tables. A row has the severity of the check, its section of `protocol.md`, its
+//! name, the steps at which it looks, and the function that looks. A step is a message that we send
+//! or receive (`check/examination.rs`). If a step did not happen, its check is skipped, since an
+//! earlier check shows the reason. The tables are written for Even/Odd; in a league of another
+//! game, `Examination::translate` replaces the names. This file has the checks that every agent
+//! must pass; read `check/player_checks.rs` and `check/referee_checks.rs` next.
 
 pub mod examination;
 mod exchange;
@@ -38,8 +38,8 @@ pub const USAGE: Usage = Usage {
     about: "examine the one agent that registers; no league is played",
     options: &[
         "
-  --as ID                        the id that the agent gets [the one it asks for]
-  --json                         print one JSON document instead of lines",
+  --as ID                     the id that the agent gets [the one it asks for]
+  --json                      print one JSON document instead of lines",
         SERVER,
         COMMON,
     ],

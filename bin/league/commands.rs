@@ -57,15 +57,15 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "check" => check::run(args),
         "trace" => trace::run(&args, &operands[0]),
         "again" => again::run(args, &operands[0], player.get(1..).unwrap_or_default()),
-        "verify" => verify::run(&args),
+        "verify" => verify::run(&args, operands),
         "groups" => groups::run(&args),
         "season" => season::run(&args, operands),
         _ => operator::run(&args, command, operands.first().map(String::as_str)),
     }
 }
 
-/// Returns the usage of a command, or the error for an unknown one. `--help` and `--version` end the
-/// program, too.
+/// Returns the usage of a command, or the error for an unknown one. `--help` and `--version` end
+/// the program, too.
 fn find_usage(command: &str) -> Result<Usage, Exit> {
     let message = match command {
         "--help" => help(),
@@ -99,7 +99,7 @@ fn unknown(command: &str) -> Exit {
 fn check_operands(usage: &Usage, operands: &[String]) -> Result<(), Exit> {
     let is_right = match usage.name.split(' ').nth(2) {
         None => operands.is_empty(),
-        Some("[DIR…]") => true,
+        Some(several) if several.ends_with("…]") => true,
         Some(_) => operands.len() == 1,
     };
     if is_right {

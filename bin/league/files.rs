@@ -62,10 +62,10 @@ pub fn read_journal(folder: &Path) -> io::Result<Vec<Event>> {
     read_lines(&folder.join("journal.jsonl"), 1)
 }
 
-/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut off
-/// by a kill is left out.
+/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut
+/// off by a kill is left out.
 pub fn read_lines<T: DeserializeOwned>(path: &Path, skipped: usize) -> io::Result<Vec<T>> {
-    let text = fs::read_to_string(path).map_err(|error| storage::with_path(path, error))?;
+    let text = storage::read_text(path)?;
     let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
 
     let mut records = Vec::new();
@@ -99,8 +99,10 @@ pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
     let mut leagues = Vec::new();
     for folder in [data.join("leagues"), data.join("practice/leagues")] {
         for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            let document = storage::read_json(&entry.path().join("league.json"));
-            leagues.extend(document);
+            match storage::read_json(&entry.path().join("league.json")) {
+                Ok(document) => leagues.extend(document),
+                Err(error) => print_error(&format!("{error}; this league is left out")),
+            }
         }
     }
 
@@ -110,19 +112,20 @@ pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
     leagues
 }
 
-/// Returns the document of the finished league in a data folder. The error says how far the league is
-/// instead.
+/// Returns the document of the finished league in a data folder. The error says how far the league
+/// is instead.
 pub fn finished_league(data: &Path, league_id: &str) -> Result<LeagueView, String> {
     let folder = league_folder(data, league_id);
     if data.exists() && !folder.exists() {
         return Err(format!("foreign, for it holds no league {league_id}"));
     }
-    if let Ok(document) = fs::read(folder.join("league.json")) {
-        return serde_json::from_slice(&document)
-            .map_err(|error| format!("broken, for league.json cannot be read: {error}"));
+    let document = storage::read_json(&folder.join("league.json"));
+    if let Some(view) = document.map_err(|error| format!("broken, for {error}"))? {
+        return Ok(view);
     }
 
-    let schedule: Value = storage::read_json(&folder.join("rounds.json")).unwrap_or_default();
+    let schedule: Option<Value> = storage::read_json(&folder.join("rounds.json")).unwrap_or(None);
+    let schedule = schedule.unwrap_or_default();
     let rounds = schedule["rounds"].as_array().into_iter().flatten();
     let matches = rounds.flat_map(|round| round["matches"].as_array().into_iter().flatten());
     let statuses: Vec<&Value> = matches.map(|the_match| &the_match["status"]).collect();

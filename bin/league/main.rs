@@ -1,10 +1,10 @@
-//! The tool `league`: it plays, operates, examines and shows leagues. It is a crate of its own, which
-//! sees only what the library declares `pub`; the three programs do not know it.
+//! The tool `league`: it plays, operates, examines and shows leagues. It is a crate of its own,
+//! which sees only what the library declares `pub`; the three programs do not know it.
 //!
-//! `commands` chooses what is done. `running` is what surrounds a manager that the tool runs, `agents`
-//! the agents that are started here, `practice` the statistics about players, `page` the public
-//! document of a league and all that is made from it. `check` examines an agent, `trace` reads logs,
-//! `files` finds the files of leagues.
+//! `commands` chooses what is done. `running` is what surrounds a manager that the tool runs,
+//! `agents` the agents that are started here, `practice` the statistics about players, `page` the
+//! public document of a league and all that is made from it. `check` examines an agent, `trace`
+//! reads logs, `files` finds the files of leagues.
 
 mod agents;
 mod check;

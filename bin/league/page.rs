@@ -1,7 +1,7 @@
-//! The pages at the manager's address: the page of the league, `league.json`, the traces of matches,
-//! and the files that people download. All are made from the league's document, and none changes the
-//! league. An open page asks every second with the version that it has, and gets only the rounds that
-//! have changed since.
+//! The pages at the manager's address: the page of the league, `league.json`, the traces of
+//! matches, and the files that people download. All are made from the league's document, and none
+//! changes the league. An open page asks every second with the version that it has, and gets only
+//! the rounds that have changed since.
 
 pub mod derived;
 pub mod document;
@@ -43,6 +43,9 @@ pub struct WebPages {
     logs: PathBuf,
     /// The derived fields of the newest document; none before the first request.
     cache: Mutex<Option<Cache>>,
+    /// The newest report and its version. It is locked while a report is made, which reads all
+    /// logs.
+    report: Mutex<Option<(Option<u64>, String)>>,
 }
 
 struct Cache {
@@ -56,12 +59,13 @@ impl WebPages {
         WebPages {
             logs,
             cache: Mutex::default(),
+            report: Mutex::default(),
         }
     }
 
-    /// Returns the response for a path; none if there is no such page. `query` is the part of the URL
-    /// after the question mark. `has_result` says if a match has a result now; none if there is no
-    /// such match.
+    /// Returns the response for a path; none if there is no such page. `query` is the part of the
+    /// URL after the question mark. `has_result` says if a match has a result now; none if there is
+    /// no such match.
     pub fn respond(
         &self,
         view: &LeagueView,
@@ -93,6 +97,7 @@ impl WebPages {
             "/player.py" => Some(Response::text(OK, PLAYER_TEMPLATE)),
             "/league_player.py" => Some(Response::text(OK, PLAYER_REST)),
             "/protocol" => Some(Response::text(OK, PROTOCOL)),
+            "/report.html" => Some(self.report(view, &derived)),
             _ => {
                 let name = path.strip_prefix('/')?;
                 let (_, extension) = name.rsplit_once('.')?;
@@ -103,7 +108,25 @@ impl WebPages {
         }
     }
 
-    /// Waits a moment at the end of the league, if there were requests, so that open pages get the end.
+    /// Returns the report, which is made once for each version, and for one request at a time.
+    fn report(&self, view: &LeagueView, derived: &DerivedFields) -> Response {
+        let Ok(mut report) = self.report.try_lock() else {
+            let busy = "the report is being made; ask again in a moment";
+            return Response::text("503 Service Unavailable", busy);
+        };
+        let made = report
+            .take()
+            .filter(|(version, _)| *version == view.version);
+        let (_, text) = report.insert(made.unwrap_or_else(|| {
+            let text = render::file("report.html", view, derived, &self.logs);
+            (view.version, text.unwrap_or_default())
+        }));
+        let headers = "Content-Disposition: attachment";
+        text_response("html", headers, text.clone())
+    }
+
+    /// Waits a moment at the end of the league, if there were requests, so that open pages get the
+    /// end.
     pub fn linger(&self) {
         if lock(&self.cache).is_some() {
             thread::sleep(FINAL_PAUSE);
@@ -128,8 +151,8 @@ impl WebPages {
     }
 }
 
-/// Returns the document for a page that has that version: all of it, except for rounds that have not
-/// changed since. Before the start it has no rounds, since the schedule depends on the players.
+/// Returns the document for a page that has that version: all of it, except for rounds that have
+/// not changed since. Before the start it has no rounds, since the schedule depends on the players.
 fn live_json(
     view: &LeagueView,
     derived: &DerivedFields,
@@ -147,7 +170,8 @@ fn live_json(
     render::league_json(copy, derived, now)
 }
 
-/// Returns a response with a text of that type, which browsers neither keep nor take for another type.
+/// Returns a response with a text of that type, which browsers neither keep nor take for another
+/// type.
 pub fn text_response(subtype: &str, headers: &str, text: String) -> Response {
     Response {
         headers: format!(

@@ -1,5 +1,5 @@
-//! The folders of a practice: its data and its logs have folders of their own, which the next practice
-//! replaces. They are deleted only if a practice made them.
+//! The folders of a practice: its data and its logs have folders of their own, which the next
+//! practice replaces. They are deleted only if a practice made them.
 
 pub mod comparison;
 pub mod statistics;
@@ -15,8 +15,9 @@ use std::path::{Path, PathBuf};
 /// The extension of the folders of the last practice until the new one has begun.
 const ASIDE: &str = "last";
 
-/// Appends `practice` to the folders of the command line, and moves what the last practice left there
-/// aside. The lock of the first practice stays in the data folder and shows that they are its own.
+/// Appends `practice` to the folders of the command line, and moves what the last practice left
+/// there aside. The lock of the first practice stays in the data folder and shows that they are its
+/// own.
 pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     let data = data_folder(args);
     let has_practice = data.join("agents/practice.lock").exists();
@@ -36,6 +37,7 @@ pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     if args.has("--restarted") {
         return Ok(lock); // the practice goes on
     }
+    restore_last_practice(args)?; // if the latest one was killed before it began
     for folder in folders.iter().filter(|folder| folder.exists()) {
         let aside = folder.with_extension(ASIDE);
         delete(&aside)?;
@@ -69,9 +71,14 @@ pub fn delete_last_practice(args: &Args) -> io::Result<()> {
     Ok(())
 }
 
-/// Puts the last practice back, since the new one could not begin.
+/// Puts the last practice back, since the new one could not begin. Its data are moved aside first,
+/// put back last, and deleted first, so they show that the new one has not begun.
 pub fn restore_last_practice(args: &Args) -> io::Result<()> {
-    for folder in [data_folder(args), log_folder(args)] {
+    let data = data_folder(args);
+    if !data.with_extension(ASIDE).exists() {
+        return Ok(());
+    }
+    for folder in [log_folder(args), data] {
         let aside = folder.with_extension(ASIDE);
         if aside.exists() {
             delete(&folder)?;

@@ -1,8 +1,8 @@
 //! A league that a command has prepared, and the part of the tool that runs within its manager: the
 //! pages, the children of a local league, and the files that are kept at the end.
 //!
-//! The manager calls it by the trait `ManagerHooks` at the few moments of its life that concern it. The
-//! league itself is played by `src/manager.rs`, which knows nothing of this.
+//! The manager calls it by the trait `ManagerHooks` at the few moments of its life that concern it.
+//! The league itself is played by `src/manager.rs`, which knows nothing of this.
 
 pub mod operator;
 pub mod rehearsal;
@@ -99,8 +99,8 @@ impl Setup {
     }
 }
 
-/// Runs a manager until its league is over. If the operator has ordered a new lobby, the same command
-/// is run again in the place of this process.
+/// Runs a manager until its league is over. If the operator has ordered a new lobby, the same
+/// command is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
     let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn ManagerHooks>);
@@ -152,7 +152,8 @@ impl ToolHooks {
         }
     }
 
-    /// Writes the files that tell other commands of this league: who plays, and where the manager is.
+    /// Writes the files that tell other commands of this league: who plays, and where the manager
+    /// is.
     fn write_marks(&self, manager: &Manager) -> Result<(), Exit> {
         let program = &manager.program;
         let folder = storage::league_folder(&program.data, program.league_id());
@@ -209,9 +210,9 @@ impl ToolHooks {
         self.web_pages.linger();
         if self.setup.kind.is_local() {
             let config = manager.program.config.clone();
-            let checked = Checked::new(config, &manager.program.args);
-            if let Err(exit) = checked.and_then(|checked| checked.check()) {
-                print_error(&exit.message);
+            match Checked::new(config, &manager.program.args) {
+                Ok(checked) => drop(checked.print_differences()),
+                Err(exit) => print_error(&exit.message),
             }
         }
 
@@ -336,6 +337,10 @@ impl ManagerHooks for ToolHooks {
             return true;
         }
         !manager.program.args.has("--stay")
+    }
+
+    fn trusts_this_machine(&self) -> bool {
+        !self.setup.kind.is_local()
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {

@@ -4,9 +4,9 @@
 //!
 //! The page of a running manager is public, and unregistered agents can write into logs, since an
 //! agent logs every message that it receives. So a trace reads the logs line by line, and keeps a
-//! limited number of lines: the first ones of each log in those conversations in which an agent here
-//! has sent a message by itself. One page is made at a time. Read next: `trace/diagram.rs`, and
-//! `net/log.rs`, which writes the lines.
+//! limited number of lines: the first ones of each log in those conversations in which an agent
+//! here has sent a message by itself. One page is made at a time. Read next: `trace/diagram.rs`,
+//! and `net/log.rs`, which writes the lines.
 
 mod diagram;
 
@@ -33,7 +33,7 @@ static PAGE_LOCK: Mutex<()> = Mutex::new(());
 
 pub const USAGE: Usage = Usage {
     name: "league trace MATCH",
-    about: "show from the logs what was said in a match: league trace R1M1",
+    about: "show from the logs what was said in a match: trace R1M1",
     options: &[COMMON],
 };
 
@@ -82,8 +82,8 @@ pub fn page(
     Response::text("404 Not Found", problem)
 }
 
-/// Returns the lines in a folder of logs about a match in the newest run of its league; those of each
-/// log in their order.
+/// Returns the lines in a folder of logs about a match in the newest run of its league; those of
+/// each log in their order.
 pub fn find_lines(folder: &Path, league_id: &str, match_id: &str) -> io::Result<Vec<Value>> {
     let mut logs = BTreeSet::new();
     for name in ["agents", "system", &format!("league/{league_id}")] {
@@ -108,8 +108,9 @@ fn is_league_start(line: &Value) -> bool {
     text(line, "event_type") == LEAGUE_BEGUN
 }
 
-/// Returns true if a line shows that an agent takes part in a match by itself: it sends an invitation,
-/// accepts one, or records the result. No unregistered agent can make another one send these.
+/// Returns true if a line shows that an agent takes part in a match by itself: it sends an
+/// invitation, accepts one, or records the result. No unregistered agent can make another one send
+/// these.
 fn is_own_message(line: &Value, league_id: &str, match_id: &str) -> bool {
     let own_types = [
         GameInvitation::NAME,
@@ -124,8 +125,8 @@ fn is_own_message(line: &Value, league_id: &str, match_id: &str) -> bool {
 }
 
 /// Returns the conversations in the newest run: those after the last start of the league. A player
-/// accepts an invitation of any program to a match that is not its own, so its answer only counts if no log
-/// of a referee or of the manager is here.
+/// accepts an invitation of any program to a match that is not its own, so its answer only counts
+/// if no log of a referee or of the manager is here.
 fn newest_conversations(signs: &mut [Value]) -> BTreeSet<&str> {
     signs.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));
     let mut runs = signs.split(is_league_start);

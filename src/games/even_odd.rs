@@ -2,8 +2,8 @@
 //! wins if it chose the number's parity and its opponent did not; otherwise the match is a draw.
 //! Read next: `referee/match_play.rs`, which plays it.
 
-use super::{Game, Move, MoveMessages, Win, alternating};
-use crate::protocol::{GameResult, Parity};
+use super::{Game, Move, MoveMessages, Win};
+use crate::protocol::Parity;
 use std::ops::RangeInclusive;
 
 /// The numbers from which one is drawn.
@@ -68,10 +68,4 @@ pub fn parity(number: u32) -> Parity {
     } else {
         Parity::Odd
     }
-}
-
-/// Returns the result of a match in which both players have chosen.
-pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameResult {
-    let moves = alternating(&choices.map(Parity::as_str));
-    GAME.judge(players, &moves, Some(number))
 }

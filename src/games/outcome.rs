@@ -1,7 +1,7 @@
 //! How a match ended, and what that is worth in points. GAME_OVER carries a `GameResult`, and
 //! MATCH_RESULT_REPORT is made from it, so they always agree.
 
-use super::{Game, Move, MoveMessages, parity};
+use super::{Game, Move, MoveMessages, even_odd, parity};
 use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
 use crate::values::ByPlayer;
 use serde::{Deserialize, Serialize};
@@ -83,6 +83,24 @@ impl Game {
             moves: Some(others).filter(|others| !others.is_empty()),
         }
     }
+}
+
+/// Returns the result of a match of Even/Odd in which both players have chosen.
+pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameResult {
+    let moves = alternating(&choices.map(Parity::as_str));
+    even_odd::GAME.judge(players, &moves, Some(number))
+}
+
+/// Returns alternating moves of player A and player B.
+pub fn alternating(texts: &[&str]) -> Vec<Move> {
+    let mut moves = Vec::new();
+    for (n, text) in texts.iter().enumerate() {
+        moves.push(Move {
+            seat: n % 2,
+            text: text.to_string(),
+        });
+    }
+    moves
 }
 
 /// Returns the points of a player for a match.

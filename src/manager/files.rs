@@ -2,8 +2,9 @@
 //! has a result.
 //!
 //! The journal is the truth, so nothing is lost if these files are deleted. A thread writes them
-//! while the league is played; it holds the lock of the league only while it copies the state, which shares the matches. If a
-//! file cannot be written, the others are written nevertheless, and it is tried again.
+//! while the league is played; it holds the lock of the league only while it copies the state,
+//! which shares the matches. If a file cannot be written, the others are written nevertheless, and
+//! it is tried again.
 
 use super::Manager;
 use super::queries::scheduled_rounds;
@@ -43,7 +44,8 @@ pub fn keep_writing(manager: &Arc<Manager>) {
 }
 
 impl Manager {
-    /// Writes what is new in the league. That it cannot be written is said once, and stops no league.
+    /// Writes what is new in the league. That it cannot be written is said once, and stops no
+    /// league.
     pub fn write_files(&self) {
         let mut written = lock(&self.written_files);
         let result = self.write_changes(&mut written);

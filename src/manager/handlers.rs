@@ -6,7 +6,9 @@
 
 use super::Manager;
 use super::league::{League, Member};
-use super::registration::{Application, Rejection, RejectionKind, registration_reply};
+use super::registration::{
+    Application, Rejection, RejectionKind, registration_reply, with_address,
+};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
@@ -109,13 +111,15 @@ impl Agent for Manager {
         self.hooks.page(self, path, query, peer)
     }
 
+    /// Players are logged at the rate of unknown agents: they need not ask often.
     fn is_known(&self, envelope: &Envelope) -> bool {
         let token = envelope.auth_token.as_deref().unwrap_or_default();
         !self.program.config.system.security.enable_auth_tokens
             || constant_time_eq(token, &self.operator_token)
-            || self
-                .store
-                .read(|league| league.token_owner(token).is_some())
+            || self.store.read(|league| {
+                let owner = league.token_owner(token);
+                owner.is_some_and(|owner| owner.kind == AgentKind::Referee)
+            })
     }
 
     /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
@@ -147,11 +151,17 @@ impl Manager {
         let referees = self
             .store
             .read(|league| self.notifier.available_referees(league));
+        let trusted = self.is_operator(request);
+        let meta = if trusted {
+            meta.clone()
+        } else {
+            with_address(meta, request.peer)
+        };
         let mut application = Application {
             kind,
-            meta,
+            meta: &meta,
             request,
-            trusted: self.is_operator(request),
+            trusted,
             referee_wanted: referees.is_empty(),
             max_per_address: self.max_per_address,
             unreachable: &self.notifier.unreachable(),

@@ -17,9 +17,13 @@ use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
 const VERSION: u32 = 5;
+/// The file with the operator's token, next to the journal. It is written after the journal's first
+/// line, so where it exists a journal without any line is a damaged one.
+pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
+    /// Behind a lock that threads can wait for.
     inner: Shared<Inner>,
     /// Keeps other managers out.
     _lock: File,
@@ -27,6 +31,7 @@ pub struct Store {
 
 struct Inner {
     league: League,
+    /// The file, to which a line is added and synced.
     journal: JsonLinesFile,
     /// The number of changes since the start of the program, with those that are not in the
     /// journal.
@@ -72,6 +77,11 @@ impl Store {
             inner: Shared::new(inner),
             _lock: lock,
         })
+    }
+
+    /// Returns what was done with an incomplete last line of the journal, if there was one.
+    pub fn warning(&self) -> Option<String> {
+        self.inner.lock().journal.warning.clone()
     }
 
     /// Reads the league.
@@ -145,6 +155,11 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
     })?;
 
     if number == 0 {
+        if path.with_file_name(OPERATOR_FILE).exists() {
+            let error = io::Error::other("it has no line; put it back, or start with --fresh");
+            return Err(storage::with_path(path, error));
+        }
+
         lines.append(&json!({"journal_version": VERSION}))?;
     }
     Ok(lines)

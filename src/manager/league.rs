@@ -140,6 +140,9 @@ pub struct League {
     pub paused: bool,
     /// The ids of the removed players.
     pub removed: BTreeSet<String>,
+    /// The players that were removed before the start, by id. They are members no more, and do not
+    /// come back until they are restored.
+    pub removed_seats: BTreeMap<String, Member>,
     /// The restored players that have not registered since, and when they were restored. For some
     /// minutes they may register without their token (`registration.rs`).
     pub restored: BTreeMap<String, Timestamp>,
@@ -152,19 +155,10 @@ pub struct League {
     /// Grows when the content of an announcement may change: a match got a referee, or an agent
     /// registered with other data.
     pub announcement_version: u64,
+    /// The wins, draws, losses and points of each player.
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
-    pub(super) table: CachedTable,
-}
-
-/// A table that is made when it is first asked for. Leagues are equal without regard to it.
-#[derive(Debug, Clone, Default)]
-pub(super) struct CachedTable(pub(super) OnceLock<Vec<Standing>>);
-
-impl PartialEq for CachedTable {
-    fn eq(&self, _: &CachedTable) -> bool {
-        true
-    }
+    pub(super) table: OnceLock<Vec<Standing>>,
 }
 
 impl League {
@@ -179,20 +173,21 @@ impl League {
             closed: false,
             paused: false,
             removed: BTreeSet::new(),
+            removed_seats: BTreeMap::new(),
             restored: BTreeMap::new(),
             played: Vec::new(),
             rounds_completed: 0,
             version: 0,
             announcement_version: 0,
             stats: BTreeMap::new(),
-            table: CachedTable::default(),
+            table: OnceLock::new(),
         }
     }
 
     /// Changes the state by an event.
     pub fn apply(&mut self, event: &Event) {
         self.version += 1;
-        self.table = CachedTable::default();
+        self.table = OnceLock::new();
         match event {
             Event::Registered(member) => self.apply_registered(member),
             Event::Started { seed, rounds } => {
@@ -219,9 +214,13 @@ impl League {
                 self.removed.insert(player_id.clone());
             }
             Event::Removed { player_id } => {
-                self.members.remove(player_id);
+                let removed = self.members.remove_entry(player_id);
+                self.removed_seats.extend(removed);
             }
             Event::Restored { player_id, at } => {
+                if self.removed_seats.remove(player_id).is_some() {
+                    return; // it registers like a new player
+                }
                 self.removed.remove(player_id);
                 self.restored.insert(player_id.clone(), *at);
             }

@@ -1,10 +1,11 @@
 //! The notifications that the manager sends, and what an agent lacks of them.
 //!
 //! Nothing is queued. One `Progress` says what may be told to an agent now, another one what the
-//! agent has been told. `Progress::next_notification` compares them, and returns the first notification that the
-//! agent lacks. So an agent that is slow gets the newest table and not all tables, a notification
-//! that did not arrive is still lacking, and an agent that registers again starts with an older
-//! progress. (The leader of a Raft cluster keeps such a number for each follower.)
+//! agent has been told. `Progress::next_notification` compares them, and returns the first
+//! notification that the agent lacks. So an agent that is slow gets the newest table and not all
+//! tables, a notification that did not arrive is still lacking, and an agent that registers again
+//! starts with an older progress. (The leader of a Raft cluster keeps such a number for each
+//! follower.)
 //!
 //! The methods of `League` make the messages; see "Rounds" and "Standings and notifications" in
 //! `protocol.md`. `notifier.rs` sends them. Read next: `standings.rs`, the table in most of them.
@@ -98,10 +99,8 @@ impl Published {
 
 impl Notification {
     /// Returns true if the agent counts as told after a call with this error, or with none. The
-    /// call was the last of `attempts` that failed one after the other, and `max_attempts` are
-    /// made.
-    pub fn is_received(self, error: Option<&CallError>, attempts: u32, max_attempts: u32) -> bool {
-        let is_last = attempts >= max_attempts;
+    /// call `is_last` if it was the last attempt of the retry policy.
+    pub fn is_received(self, error: Option<&CallError>, is_last: bool) -> bool {
         match error {
             None => true,
             Some(CallError::JsonRpc(..) | CallError::Refused(..) | CallError::InvalidReply(..)) => {
@@ -138,7 +137,8 @@ impl League {
         }
     }
 
-    /// Returns a notification as all agents get it, or all players; none if there is nothing to tell.
+    /// Returns a notification as all agents get it, or all players; none if there is nothing to
+    /// tell.
     pub fn message_of(&self, notification: Notification) -> Option<PlayerRequest> {
         Some(match notification {
             Notification::Table => self.standings_update().into(),

@@ -12,10 +12,10 @@ use super::league::{League, Member};
 use super::notifications::{Notification, Progress, Published};
 use super::recipient::{AgentStatus, Delivery, Recipient, RefereeState, Task, Texts};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
-use crate::program::config::RetryPolicy;
+use crate::program::config::SystemFile;
 use crate::program::session::REMOVED;
 use crate::protocol::{AgentKind, ErrorCode, LeagueRegisterRequest, PlayerRequest, ProtocolError};
 use serde_json::{Value, json};
@@ -32,10 +32,8 @@ use std::time::{Duration, Instant};
 pub struct Notifier {
     store: Arc<Store>,
     client: Arc<Client>,
-    retry_policy: RetryPolicy,
-    /// The time limit of one attempt.
-    timeout: Duration,
-    ping_interval: Duration,
+    /// The time limits and the retry policy.
+    system: SystemFile,
     state: Mutex<State>,
 }
 
@@ -48,14 +46,11 @@ struct State {
 impl Notifier {
     /// Creates a notifier for the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Notifier> {
-        let retry_policy = program.config.system.retry_policy;
-        let ping_interval = program.config.ping_interval();
+        let system = &program.config.system;
         let state = store.read(|league| {
             let members = league.members.values();
-            let recipient = |member: &Member| {
-                let recipient = Recipient::new(member.kind, retry_policy, ping_interval);
-                (member.id.clone(), recipient)
-            };
+            let recipient =
+                |member: &Member| (member.id.clone(), Recipient::new(member.kind, system));
             State {
                 published: Published {
                     players: league.newest().before_last_round(),
@@ -69,9 +64,7 @@ impl Notifier {
         Arc::new(Notifier {
             store: Arc::clone(store),
             client: Arc::clone(&program.client),
-            retry_policy,
-            timeout: program.config.generic_limit(),
-            ping_interval,
+            system: system.clone(),
             state: Mutex::new(state),
         })
     }
@@ -86,10 +79,13 @@ impl Notifier {
     pub fn publish(self: &Arc<Self>, league: &League, newest: Published) -> Vec<Thread> {
         let mut state = lock(&self.state);
         let before = mem::replace(&mut state.published, newest);
-        self.write_new_texts(&mut state.texts, league, before.players, newest.players);
+        let [written, new] = [before, newest].map(|published| Progress {
+            is_over: published.referees.is_over, // the end is published to referees first
+            ..published.players
+        });
+        self.write_new_texts(&mut state.texts, league, written, new);
 
         let has_new_announcement = before.referees.announcement != newest.referees.announcement;
-        let is_end = newest.players.is_over && !before.players.is_over;
         let mut threads = Vec::new();
         for member in league.members.values() {
             let Some(recipient) = state.recipients.get_mut(&member.id) else {
@@ -98,7 +94,7 @@ impl Notifier {
             if has_new_announcement || recipient.announcement.is_none() {
                 recipient.announcement = self.own_announcement(league, member, newest);
             }
-            if is_end {
+            if newest.to(member.kind).is_over && !before.to(member.kind).is_over {
                 recipient.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if recipient.thread.is_none() {
@@ -183,7 +179,7 @@ impl Notifier {
 
         match recipients.get_mut(id) {
             Some(recipient) => recipient.next_task(*published, texts),
-            None => Task::Wait(self.ping_interval),
+            None => Task::Wait(self.timeout()),
         }
     }
 
@@ -226,6 +222,7 @@ impl Notifier {
         let Some((member, match_token)) = member else {
             return Ok(Value::Null); // It was removed before the start.
         };
+
         let peer = self.peer(&member);
         let Delivery::Notify { text, .. } = delivery else {
             self.client.ping(&peer, &member.token)?;
@@ -239,35 +236,32 @@ impl Notifier {
         self.client.deliver(&peer, text, own_fields)
     }
 
+    /// Returns the time limit of one attempt.
+    fn timeout(&self) -> Duration {
+        self.system.timeouts.generic_response_timeout_sec.0
+    }
+
     fn peer(&self, member: &Member) -> Peer {
         Peer {
             kind: member.kind,
             id: member.id.clone(),
             endpoint: member.meta.contact_endpoint.clone(),
             max_bytes: MAX_NOTICE,
-            timeout: self.timeout,
+            timeout: self.timeout(),
         }
     }
 
-    /// Tells a player that the operator has removed it from the lobby, in a thread that tries it as
-    /// often as the retry policy says. It would wait for a league that it is not in.
+    /// Tells a player once that the operator has removed it from the lobby. It would wait for a
+    /// league that it is not in.
     pub fn tell_removed(&self, member: &Member) {
         let removed = ProtocolError::new(ErrorCode::PlayerNotRegistered, REMOVED);
-        let message = removed.league_error(LeagueRegisterRequest::NAME);
-        let context = MessageContext {
-            conversation_id: new_conversation("removed"),
-            auth_token: Some(member.token.clone()),
-            ..MessageContext::default()
-        };
+        let error = removed.league_error(LeagueRegisterRequest::NAME);
+        let text = self.write(&error.into(), 1);
+        let own_fields = json!({"auth_token": member.token});
 
-        let (client, policy, peer) = (
-            Arc::clone(&self.client),
-            self.retry_policy,
-            self.peer(member),
-        );
+        let (client, peer) = (Arc::clone(&self.client), self.peer(member));
         spawn("removed", move || {
-            let send = || client.notify(&peer, &message, &context);
-            let _ = policy.retry(thread::sleep, CallError::is_retryable, send);
+            let _ = client.deliver(&peer, &text, own_fields);
         });
     }
 
@@ -276,7 +270,7 @@ impl Notifier {
     pub fn record_registration(&self, member: &Member) {
         let mut state = lock(&self.state);
         let recipient = (state.recipients.entry(member.id.clone()))
-            .or_insert_with(|| Recipient::new(member.kind, self.retry_policy, self.ping_interval));
+            .or_insert_with(|| Recipient::new(member.kind, &self.system));
         recipient.status.registrations += 1;
         recipient.status.referee = RefereeState::Available;
         recipient.reset();
@@ -344,8 +338,10 @@ impl Notifier {
     /// ports no program answers get all attempts of the retry policy, and no more.
     pub fn is_done(&self) -> bool {
         let state = lock(&self.state);
+        let published = state.published;
         let mut recipients = state.recipients.values();
-        recipients.all(|one| one.is_gone() || one.has_received(state.published))
+        published.players.is_over == published.referees.is_over
+            && recipients.all(|one| one.is_gone() || one.has_received(published))
     }
 
     /// Returns the referees that may get matches: those that are available or, if there are none,

@@ -5,7 +5,7 @@
 //! `protocol.md`. Read next: `notifications.rs`.
 
 use super::league::{League, Match, Member, scheduled_matches};
-use super::standings::{PlayerStats, Score, rank_groups};
+use super::standings::{PlayerStats, rank_groups};
 use crate::json::decode;
 use crate::protocol::{
     AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
@@ -19,8 +19,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// The reason why a paused league does not go on.
-pub const PAUSED_REASON: &str =
+const PAUSED_REASON: &str =
     "the league is paused: no further match begins until the operator says resume";
+
+/// The reason why a league without referees does not go on.
+pub const NO_REFEREE_REASON: &str =
+    "no referee is left: the league waits until one registers or answers again";
 
 /// The answer to GET_STANDINGS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -80,7 +84,7 @@ impl League {
 
     /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
-        self.table.0.get_or_init(|| self.sort_table()).clone()
+        self.table.get_or_init(|| self.sort_table()).clone()
     }
 
     fn sort_table(&self) -> Vec<Standing> {
@@ -99,7 +103,7 @@ impl League {
             });
         }
 
-        let mut scores: Vec<&Score> = Vec::new();
+        let mut scores = Vec::new();
         for the_match in &self.matches {
             if let Some(recorded) = &the_match.recorded {
                 scores.push(&recorded.result.score);
@@ -204,6 +208,17 @@ impl League {
             AgentState::Suspended
         } else {
             AgentState::Active
+        }
+    }
+
+    /// Returns the reason if no match may begin at present.
+    pub fn waiting_reason(&self, available_referees: &[String]) -> Option<&'static str> {
+        if self.paused {
+            Some(PAUSED_REASON)
+        } else if available_referees.is_empty() {
+            Some(NO_REFEREE_REASON)
+        } else {
+            None
         }
     }
 

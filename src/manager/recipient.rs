@@ -7,7 +7,7 @@ use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::net::client::Broadcast;
 use crate::program::attempts::Attempts;
-use crate::program::config::RetryPolicy;
+use crate::program::config::SystemFile;
 use crate::protocol::{AgentKind, LeagueError};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
@@ -32,9 +32,8 @@ pub struct Recipient {
     pub announcement: Option<Arc<Broadcast>>,
     /// Its delivery thread.
     pub thread: Option<Thread>,
-    policy: RetryPolicy,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
-    /// pinged at the base delay of the retry policy instead.
+    /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
     progress: Progress,
     /// True if the agent must get everything again that still matters.
@@ -73,14 +72,14 @@ pub enum Delivery {
 
 impl Recipient {
     /// Returns an agent that has been told nothing yet.
-    pub fn new(kind: AgentKind, policy: RetryPolicy, ping_interval: Duration) -> Recipient {
+    pub fn new(kind: AgentKind, system: &SystemFile) -> Recipient {
+        let policy = system.retry_policy;
         Recipient {
             kind,
             status: AgentStatus::default(),
             announcement: None,
             thread: None,
-            policy,
-            ping_interval,
+            ping_interval: system.timeouts.ping_interval_sec.0,
             progress: Progress::default(),
             needs_reset: true,
             reset_at: None,
@@ -166,7 +165,7 @@ impl Recipient {
         published: Published,
     ) -> bool {
         let error = result.as_ref().err();
-        self.is_refused = matches!(error, Some(CallError::Unreachable(_)));
+        self.is_refused = error.is_some_and(CallError::is_refused);
         self.attempts.failed = match error {
             Some(error) if error.is_retryable() => self.attempts.failed + 1,
             _ => 0,
@@ -186,8 +185,10 @@ impl Recipient {
                 .record_call(result, is_assignment, is_lost, elapsed);
         }
         let has_new_state = self.status.referee != before.referee;
-        if has_new_state && self.status.referee == RefereeState::Lost {
-            // When it answers again, it may have been restarted.
+        let is_lost = has_new_state && self.status.referee == RefereeState::Lost;
+        let has_returned = before.last_error.is_some() && self.status.last_error.is_none();
+        if is_lost || is_referee && has_returned {
+            // It may have been restarted, or may have missed its matches.
             self.progress = published.to(self.kind).before_last_round();
         }
         self.call_at = Some(Instant::now() + self.interval(published));
@@ -209,7 +210,7 @@ impl Recipient {
             return false;
         };
 
-        if notification.is_received(error, self.attempts.failed, self.policy.max_retries) {
+        if notification.is_received(error, !self.has_attempts_left()) {
             self.progress = *progress;
         }
         matches!(notification, Notification::Announcement(_))
@@ -240,7 +241,8 @@ pub enum RefereeState {
     /// The referee answers, or has not been called yet.
     #[default]
     Available,
-    /// The referee could not be reached, or has answered no ping. It is available again when it answers.
+    /// The referee could not be reached, or has answered no ping. It is available again when it
+    /// answers.
     Lost,
     /// The referee answered an assignment with an error. It is available again when it registers or
     /// reports a result.
@@ -255,6 +257,8 @@ pub enum RefereeState {
 pub struct AgentStatus {
     /// The reason why the last call failed; `None` if it succeeded.
     pub last_error: Option<String>,
+    /// The same without anything that the agent has sent.
+    pub public_error: Option<String>,
     /// The time that the agent took for its last answer, in milliseconds.
     pub response_ms: Option<u32>,
     /// The number of its registrations since this program started.
@@ -282,10 +286,10 @@ impl AgentStatus {
         }
 
         // A JSON-RPC error is an answer. A failure of our own machine says nothing about the agent.
-        self.last_error = match error {
-            None | Some(CallError::JsonRpc(..) | CallError::Local(_)) => None,
-            Some(error) => Some(error.explain()),
-        };
+        let failure =
+            error.filter(|error| !matches!(error, CallError::JsonRpc(..) | CallError::Local(_)));
+        self.last_error = failure.map(CallError::explain);
+        self.public_error = failure.map(CallError::explain_in_public);
 
         // Any HTTP answer means that a lost referee is there again.
         match (self.referee, error) {

@@ -18,6 +18,7 @@ use crate::values::{
     truncate,
 };
 use std::collections::BTreeSet;
+use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
 /// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
@@ -134,9 +135,13 @@ impl League {
             return Err(late(kind, at_endpoint));
         }
 
-        // A member without a proof gets a new token, once a second at most.
+        // A member without a proof gets a new token, once a second at most. One that has a key
+        // shows it, unless it does not answer.
         if let Some(member) = at_endpoint {
-            if member.kind != kind || member.peer != application.request.peer {
+            let key = member.meta.registration_key.as_deref();
+            let has_key = key.is_some_and(|key| !key.is_empty());
+            let is_owned = has_key && !application.unreachable.contains(&member.id);
+            if member.kind != kind || member.peer != application.request.peer || is_owned {
                 return Err(unreachable(kind, &taken(member)));
             }
             if application.now <= member.registered_at {
@@ -194,8 +199,12 @@ impl League {
             return Err(rejection(format!("Not active: {problem}")));
         }
 
-        if let Some(member) = member
-            && self.removed.contains(&member.id)
+        let removed = self
+            .removed_seats
+            .values()
+            .find(|removed| is_at(removed, application) || proves_to_be(removed, application));
+        if let Some(member) = removed.or(member)
+            && (removed.is_some() || self.removed.contains(&member.id))
         {
             return Err(Rejection {
                 kind: RejectionKind::Removed,
@@ -208,13 +217,8 @@ impl League {
 
     /// Returns the member whose token or registration key was sent.
     fn authenticated_member(&self, application: &Application) -> Option<&Member> {
-        let token = &application.request.envelope.auth_token;
-        let key = &application.meta.registration_key;
-        self.members.values().find(|member| {
-            let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
-            member.kind == application.kind
-                && (is_secret(&member.token, token) || is_secret(own_key, key))
-        })
+        let mut members = self.members.values();
+        members.find(|member| proves_to_be(member, application))
     }
 
     /// Returns the player that the operator restored a short while ago, if it asks with its id or
@@ -274,22 +278,26 @@ impl League {
         let requested = sender.strip_prefix(&format!("{kind}:"));
         if let Some(id) = requested
             && kind.is_valid_id(id)
-            && !self.members.contains_key(id)
+            && !self.is_taken(id)
         {
             return id.into();
         }
 
         if let Some(listed) = self.listed_agent(application)
-            && !self.members.contains_key(&listed.id)
+            && !self.is_taken(&listed.id)
         {
             return listed.id.clone();
         }
 
         let mut number = 1;
-        while self.members.contains_key(&kind.format_id(number)) {
+        while self.is_taken(&kind.format_id(number)) {
             number += 1;
         }
         kind.format_id(number)
+    }
+
+    fn is_taken(&self, id: &str) -> bool {
+        self.members.contains_key(id) || self.removed_seats.contains_key(id)
     }
 
     /// Returns the agent that the configuration lists for that endpoint.
@@ -323,7 +331,8 @@ impl League {
 
         let Some(token) = &envelope.auth_token else {
             let problem = "missing; it came with the registration";
-            return Err(wrong_token(ErrorCode::TokenMissing, problem));
+            let code = ErrorCode::TokenMissing;
+            return Err(ProtocolError::field(code, "auth_token", problem));
         };
 
         let problem = match (self.token_owner(token), named) {
@@ -342,15 +351,11 @@ impl League {
             }
             (Some(owner), _) => return Ok(owner),
         };
-        let error = ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem);
+        let error = ProtocolError::wrong_token(problem);
         Err(error
             .with_context("provided_token", truncate(token, 60))
             .with_context("expected_format", "tok-{agent_id}-{hash}"))
     }
-}
-
-fn wrong_token(code: ErrorCode, problem: impl Into<String>) -> ProtocolError {
-    ProtocolError::field(code, "auth_token", problem)
 }
 
 fn not_registered(sender: &str) -> ProtocolError {
@@ -368,6 +373,14 @@ fn is_at(member: &Member, application: &Application) -> bool {
         &member.meta.contact_endpoint,
         &application.meta.contact_endpoint,
     )
+}
+
+/// Returns true if the token or the registration key of a member was sent.
+fn proves_to_be(member: &Member, application: &Application) -> bool {
+    let token = &application.request.envelope.auth_token;
+    let key = &application.meta.registration_key;
+    let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
+    member.kind == application.kind && (is_secret(&member.token, token) || is_secret(own_key, key))
 }
 
 /// Returns true if a secret was sent, and is this one. An empty one is none: agents in other
@@ -434,7 +447,12 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
             let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
             format!("{quoted} means this very machine, but the request came from {peer}; {hint}")
         }
-        Ok(parsed) if !application.trusted && parsed.address().is_some_and(|own| own != peer) => {
+        Ok(parsed)
+            if !application.trusted
+                && !peer.is_unspecified()
+                && !is_secure_name(endpoint, &parsed)
+                && parsed.address() != Some(peer) =>
+        {
             format!("{quoted} must be at {peer}, from which the request came")
         }
         Ok(_) => return Ok(()),
@@ -442,6 +460,26 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
 
     let problem = format!("contact_endpoint {problem}");
     Err(unreachable(application.kind, &problem))
+}
+
+/// Returns true for the name of a host that proves by its certificate that it is the one.
+fn is_secure_name(endpoint: &str, parsed: &Endpoint) -> bool {
+    endpoint.starts_with("https:") && parsed.address().is_none()
+}
+
+/// Returns the description of an agent with its address in the place of a host name that leads to
+/// it: the name could lead to another machine later.
+pub fn with_address(meta: &AgentMeta, peer: IpAddr) -> AgentMeta {
+    let mut meta = meta.clone();
+    if let Ok(parsed) = Endpoint::parse(&meta.contact_endpoint)
+        && parsed.address().is_none()
+        && !is_secure_name(&meta.contact_endpoint, &parsed)
+        && let Ok(mut found) = (&*parsed.host, parsed.port).to_socket_addrs()
+        && found.any(|address| address.ip().to_canonical() == peer)
+    {
+        meta.contact_endpoint = parsed.with_host(peer).to_string();
+    }
+    meta
 }
 
 fn rejection(reason: impl Into<String>) -> Rejection {

@@ -40,7 +40,7 @@ impl League {
                 return Ok(None);
             }
             let problem = format!("{id} is recorded already, and the first result stands");
-            let refusal = mismatch("match_id", problem);
+            let refusal = ProtocolError::mismatch("match_id", problem);
             return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
 
@@ -49,12 +49,13 @@ impl League {
         let mut assignments = the_match.assignments.iter();
         if !assignments.any(|assignment| assignment.referee_id == sender.id) {
             let problem = format!("{} is not the referee of {id}", sender.id);
-            return Err(mismatch("sender", problem));
+            return Err(ProtocolError::mismatch("sender", problem));
         }
+
         let has_the_match = the_match.referee() == Some(&*sender.id);
         if !has_the_match && result_status(&result) == ResultStatus::TechnicalLoss {
             let problem = format!("{id} was given to another referee, which decides who fails");
-            return Err(mismatch("sender", problem));
+            return Err(ProtocolError::mismatch("sender", problem));
         }
 
         check_result(&result, &the_match.players, &self.config.league)?;
@@ -78,7 +79,7 @@ impl League {
         };
         if round != the_match.round {
             let problem = format!("got {round}, but {id} is in round {}", the_match.round);
-            return Err(mismatch("round_id", problem));
+            return Err(ProtocolError::mismatch("round_id", problem));
         }
 
         let (game, expected) = (&report.game_type, &self.config.league.game_type);
@@ -93,10 +94,6 @@ impl League {
         }
         Ok(the_match)
     }
-}
-
-fn mismatch(field: &str, problem: String) -> ProtocolError {
-    ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
 }
 
 /// Checks that a result is possible: it must be that which follows from the reported moves and
@@ -120,7 +117,7 @@ fn check_result(
     }
 
     let replayed = result_of_moves(result, players, game)
-        .map_err(|problem| mismatch("result.details", problem))?;
+        .map_err(|problem| ProtocolError::mismatch("result.details", problem))?;
     let expected = games::match_result(&replayed, &rules.scoring);
     if result.winner == expected.winner
         && result_status(result) == replayed.status
@@ -132,7 +129,7 @@ fn check_result(
     let (received, legal) = (describe_result(result), describe_result(&expected));
     let reason = replayed.reason.unwrap_or_default();
     let problem = format!("got {received}; must be {legal}: {reason}");
-    Err(mismatch("result", problem))
+    Err(ProtocolError::mismatch("result", problem))
 }
 
 /// Returns the result that follows from the reported moves and number, or the reason why they are

@@ -13,9 +13,10 @@ use super::Manager;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use super::overdue::{FutureTime, ReportDeadlines};
-use super::queries::PAUSED_REASON;
+use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
+use crate::program::SHUTDOWN_TIMEOUT;
 use crate::protocol::AgentKind;
 use crate::values::{Timestamp, token};
 use std::io;
@@ -33,8 +34,6 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
-const NO_REFEREE_REASON: &str =
-    "no referee is left: the league waits until one registers or answers again";
 
 /// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -57,6 +56,8 @@ pub struct RoundLoop<'a> {
     assigned_at: Instant,
     /// The time by which each referee must have reported its matches.
     reports: ReportDeadlines,
+    /// The time at which the end of the league was published to the referees.
+    ended_at: Option<Instant>,
 }
 
 impl<'a> RoundLoop<'a> {
@@ -69,6 +70,7 @@ impl<'a> RoundLoop<'a> {
             starts_at: None,
             assigned_at: Instant::now(),
             reports: ReportDeadlines::default(),
+            ended_at: None,
         }
     }
 
@@ -103,7 +105,7 @@ impl<'a> RoundLoop<'a> {
 
         // Publish what is new.
         let (threads, mut waiting) = store.read(|league| {
-            let reason = waiting_reason(league, &referees);
+            let reason = league.waiting_reason(&referees);
             let threads = self.publish(league, reason.is_none());
             self.reports.update(league, notifier);
             (threads, self.waiting(league, reason))
@@ -131,14 +133,13 @@ impl<'a> RoundLoop<'a> {
     fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
         let store = &self.manager.store;
         self.enter_open_round();
-        let (is_new, warnings) = store.commit(|league| {
+        let mut warnings = None; // none unless matches are assigned
+        let is_new = store.commit_event(|league| {
             let event = self.next_event(league, referees);
-            let warnings = match event {
-                Some(Event::Assigned { .. }) => Some(self.lost_referee_warnings(league, referees)),
-                _ => None,
-            };
-            let is_new = event.is_some();
-            Ok::<_, io::Error>((event, (is_new, warnings)))
+            if let Some(Event::Assigned { .. }) = event {
+                warnings = Some(self.lost_referee_warnings(league, referees));
+            }
+            event
         })?;
 
         // Matches are assigned.
@@ -178,7 +179,7 @@ impl<'a> RoundLoop<'a> {
 
         let round = league.open_round()?;
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || waiting_reason(league, referees).is_some() {
+        if walkover.is_some() || league.waiting_reason(referees).is_some() {
             return walkover;
         }
 
@@ -202,7 +203,8 @@ impl<'a> RoundLoop<'a> {
     /// Publishes what is new. Returns the threads that have to be woken for it.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when
-    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches.
+    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The
+    /// end of the league is published to referees first, since their players may lack a result.
     fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
         let notifier = &self.manager.notifier;
         let before = notifier.published();
@@ -227,6 +229,10 @@ impl<'a> RoundLoop<'a> {
         if !(is_published || is_due && self.have_players_received(league, before.players)) {
             referees.announcement = 0;
         }
+        players.is_over &= self.have_referees_ended();
+        if referees.is_over {
+            self.ended_at.get_or_insert_with(Instant::now);
+        }
         notifier.publish(league, Published { players, referees })
     }
 
@@ -248,6 +254,15 @@ impl<'a> RoundLoop<'a> {
         self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT
             || published.announcement == league.announcement_version
                 && self.manager.notifier.have_received(AgentKind::Player)
+    }
+
+    /// Returns true if all referees that answer have taken the end of the league, or have had
+    /// enough time to finish what they were sending.
+    fn have_referees_ended(&self) -> bool {
+        self.ended_at.is_some_and(|time| {
+            time.elapsed() >= SHUTDOWN_TIMEOUT
+                || self.manager.notifier.have_received(AgentKind::Referee)
+        })
     }
 
     /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of
@@ -285,16 +300,5 @@ impl<'a> RoundLoop<'a> {
             waiting.reason = self.reports.describe_awaited_reports(league);
         }
         waiting
-    }
-}
-
-/// Returns the reason if no match may begin at present.
-fn waiting_reason(league: &League, available_referees: &[String]) -> Option<&'static str> {
-    if league.paused {
-        Some(PAUSED_REASON)
-    } else if available_referees.is_empty() {
-        Some(NO_REFEREE_REASON)
-    } else {
-        None
     }
 }

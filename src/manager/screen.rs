@@ -44,8 +44,8 @@ pub fn follow(manager: &Arc<Manager>, hint: Hint) {
 }
 
 impl Manager {
-    /// Prints what is new in the league, and at its end the table and the champion. Returns the number
-    /// of events; `None` if the end has been printed, or if nothing is to be printed.
+    /// Prints what is new in the league, and at its end the table and the champion. Returns the
+    /// number of events; `None` if the end has been printed, or if nothing is to be printed.
     pub fn print_news(&self) -> Option<u64> {
         let mut screen = lock(&self.screen);
         let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
@@ -74,13 +74,13 @@ impl Screen {
             results: league.played.len(),
             has_ended: league.closed,
         };
-        screen.arrivals(league);
+        screen.arrivals(league, |_| false);
         screen
     }
 
     /// Returns the lines for what is new.
     fn news(&mut self, manager: &Manager, league: &League) -> Vec<String> {
-        let mut lines = self.arrivals(league);
+        let mut lines = self.arrivals(league, |line| manager.program.may_print(line));
         if league.started && self.round == 0 {
             let name = manager.program.args.text("--name");
             let name = sanitize(name.unwrap_or(&league.config.league.display_name));
@@ -123,15 +123,16 @@ impl Screen {
         ));
     }
 
-    /// Returns a line for each agent that has registered since the last time, or has done so again.
-    fn arrivals(&mut self, league: &League) -> Vec<String> {
+    /// Returns a line for each agent that has registered since the last time; or has done so again,
+    /// if its line may be printed.
+    fn arrivals(&mut self, league: &League, may_print: impl Fn(&str) -> bool) -> Vec<String> {
         let mut lines = Vec::new();
         for member in league.members.values() {
             let (id, time) = (&member.id, member.registered_at);
             if self.registered.get(id) == Some(&time) {
                 continue;
             }
-            self.registered.insert(id.clone(), time);
+            let is_first = self.registered.insert(id.clone(), time).is_none();
 
             let mut line = format!("{} is here", sanitize(&member.name_and_id()));
             let mut others = league.members.values();
@@ -141,7 +142,9 @@ impl Screen {
             {
                 line += &format!("; {} has the same name", other.id);
             }
-            lines.push(line);
+            if is_first || may_print(&line) {
+                lines.push(line);
+            }
         }
         lines
     }

@@ -68,15 +68,12 @@ impl PlayerStats {
     }
 }
 
-/// The points of a match, by player id.
-pub type Score = ByPlayer<i32>;
-
 /// Returns the rows in groups, the best first. The players of a group are equal in points and by
-/// all `tiebreakers`, and sorted by id. `scores` are those of all matches, for `head_to_head`.
+/// all `tiebreakers`, and sorted by id. `scores` are the points of all matches, for `head_to_head`.
 pub fn rank_groups(
     mut rows: Vec<Standing>,
     tiebreakers: &[TieBreak],
-    scores: &[&Score],
+    scores: &[&ByPlayer<i32>],
 ) -> Vec<Vec<Standing>> {
     rows.sort_by(|a, b| compare_ids_by_number(&a.player_id, &b.player_id));
     let mut groups = split(rows, |row| row.points);
@@ -100,7 +97,10 @@ pub fn rank_groups(
 }
 
 /// Returns the points of each player in its matches against players of its own group.
-fn points_among_equals(groups: &[Vec<Standing>], scores: &[&Score]) -> HashMap<String, i32> {
+fn points_among_equals(
+    groups: &[Vec<Standing>],
+    scores: &[&ByPlayer<i32>],
+) -> HashMap<String, i32> {
     let mut group_of = HashMap::new();
     for (number, group) in groups.iter().enumerate() {
         if group.len() > 1 {

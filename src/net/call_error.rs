@@ -10,6 +10,7 @@ use crate::json::deserialize;
 use crate::protocol::{ErrorCode, GameError, LeagueError, MessageSpec, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, format_seconds, redact_and_truncate, truncate};
 use serde_json::Value;
+use std::io::ErrorKind::ConnectionRefused;
 use std::time::Duration;
 
 /// The reason why a call has no good answer.
@@ -100,6 +101,11 @@ impl CallError {
         matches!(self, Unreachable(_) | HungUp(_) | Truncated(_))
     }
 
+    /// Returns true if the peer's machine answers, and no program listens there.
+    pub fn is_refused(&self) -> bool {
+        matches!(self, CallError::Unreachable(reason) if *reason == ConnectionRefused.to_string())
+    }
+
     /// Returns true if our own machine failed.
     pub fn is_local(&self) -> bool {
         matches!(self, CallError::Local(_))
@@ -121,6 +127,17 @@ impl CallError {
     /// Returns a sentence about the peer: `answered HTTP 404 "Not Found"`.
     pub fn explain(&self) -> String {
         self.describe("", "", "")
+    }
+
+    /// Returns the same without anything that the peer has sent: everybody may read it.
+    pub fn explain_in_public(&self) -> String {
+        match self {
+            CallError::HttpStatus(status, _) => format!("answered HTTP {status}"),
+            CallError::JsonRpc(code, _) => format!("answered JSON-RPC error {code}"),
+            CallError::Refused(error, _) => format!("refused with {}", error.error_code),
+            CallError::InvalidReply(..) => "answered wrongly".into(),
+            _ => self.explain(),
+        }
     }
 
     /// Returns the same about a call of `tool`, with the number of attempts (`, at the last of 3

@@ -6,7 +6,7 @@
 //! direction.
 
 use super::call_error::CallError;
-use super::log::{Content, Field, Level, Log, to_json};
+use super::log::{Content, Field, Log, to_json};
 use super::sync::{lock, secret};
 use crate::json::FieldError;
 use crate::protocol::{
@@ -172,10 +172,6 @@ impl Client {
             .message("reply_received", &reply, fields, Content::Full(&reply));
         let parsed = parsed?;
         self.log.warnings(&to.id, &defaults, &parsed);
-        if parsed.envelope.conversation_id != context.conversation_id {
-            let text = format!("{} answered in another conversation", to.id);
-            self.log.event(Level::Warning, "foreign_conversation", text);
-        }
         Ok(parsed.message)
     }
 
@@ -290,8 +286,8 @@ impl Client {
         }
     }
 
-    /// Makes a JSON-RPC call and returns its result; logs nothing but a foreign id. A JSON-RPC
-    /// reply counts with any HTTP status.
+    /// Makes a JSON-RPC call and returns its result; logs nothing. A JSON-RPC reply counts
+    /// with any HTTP status.
     pub fn call_method(
         &self,
         to: &Peer,
@@ -314,10 +310,7 @@ impl Client {
                 ProtocolError::new(ErrorCode::MissingField, "that is not a JSON-RPC reply");
             return Err(CallError::wrong(refusal, String::from_utf8_lossy(&bytes)));
         }
-        if reply.get("id").is_some_and(|received| *received != id) {
-            let text = format!("{} answered with another JSON-RPC id", to.id);
-            self.log.event(Level::Warning, "foreign_id", text);
-        }
+
         result_of(reply)
     }
 

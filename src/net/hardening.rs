@@ -8,7 +8,8 @@
 //! - Header lines have no limit, and some connections are never closed: the process is restarted
 //!   when it holds too much memory or too many descriptors (`watch`). No other mechanism frees what
 //!   an attacker has taken. The journal, the credentials and the outbox are on the disk, so nothing
-//!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process what it holds.
+//!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
+//!   what it holds.
 
 use super::sync::{lock, spawn};
 use crate::system;
@@ -110,8 +111,8 @@ fn start_server(listener: &TcpListener) -> Option<Server> {
     started.ok()?.ok()
 }
 
-/// Returns the request, unless it claims a body that no machine can hold: dropping it would allocate
-/// that, so its memory is given up.
+/// Returns the request, unless it claims a body that no machine can hold: dropping it would
+/// allocate that, so its memory is given up.
 pub fn reject_large_body(request: Request) -> Option<Request> {
     if request.body_length().unwrap_or_default() > MAX_SKIPPED_BODY {
         mem::forget(request);
@@ -128,6 +129,7 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     if content_length <= max_body {
         return None; // it has been read
     }
+
     let one_at_a_time = lock(&LARGE_BODY);
     let mut rest = request.as_reader().take(content_length as u64);
     let _ = io::copy(&mut rest, &mut io::sink());
@@ -145,9 +147,9 @@ pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&st
     }
 }
 
-/// Reports every panic, and marks the server as broken after one in the library's accept thread. All
-/// our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends one
-/// connection.
+/// Reports every panic, and marks the server as broken after one in the library's accept thread.
+/// All our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends
+/// one connection.
 fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {

@@ -1,7 +1,8 @@
-//! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn, and
-//! one of them always waits for the next. Every response closes its connection, since kept-alive
-//! connections starve each other in the library's thread pool. What works around the library's other
-//! limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its meaning.
+//! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn,
+//! and one of them always waits for the next. Every response closes its connection, since
+//! kept-alive connections starve each other in the library's thread pool. What works around the
+//! library's other limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its
+//! meaning.
 
 use super::hardening::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
@@ -80,7 +81,8 @@ impl Response {
         Response { headers, ..self }
     }
 
-    /// Returns the whole response, to be sent in one write: two writes would wait for Nagle's timer.
+    /// Returns the whole response, to be sent in one write: two writes would wait for Nagle's
+    /// timer.
     fn to_bytes(&self) -> Vec<u8> {
         let (status, headers, length) = (self.status, &self.headers, self.body.len());
         let head = format!(

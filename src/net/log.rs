@@ -310,7 +310,7 @@ impl Serialize for Redacted<'_> {
             Value::Object(fields) => {
                 let fields = fields
                     .iter()
-                    .map(|(key, value)| (key, Redacted { key, value }));
+                    .map(|(key, value)| (redact_tokens(key), Redacted { key, value }));
                 serializer.collect_map(fields)
             }
             other => other.serialize(serializer),

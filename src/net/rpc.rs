@@ -93,8 +93,8 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Returns true unless a browser sends the request for a foreign page. A page of this agent that
-    /// came under another name, through a proxy, has the rights of another machine (`peer`).
+    /// Returns true unless a browser sends the request for a foreign page. A page of this agent
+    /// that came under another name, through a proxy, has the rights of another machine (`peer`).
     fn has_own_origin(&self, http: &HttpRequest) -> bool {
         match http.headers("Origin")[..] {
             [] => true,
@@ -290,7 +290,9 @@ impl<A: Agent> RpcServer<A> {
 
         let result = catch_panic(|| {
             let parsed = parsed?;
-            self.client.log.warnings(&sender, defaults, &parsed);
+            if is_logged {
+                self.client.log.warnings(&sender, defaults, &parsed);
+            }
             self.check_league(params, &parsed.envelope)?;
             let envelope = parsed.envelope;
             self.agent

@@ -20,11 +20,9 @@ pub fn result(
     names: &BTreeMap<String, String>,
 ) -> String {
     let choice = |id: &str| result.choices.get(id).copied().flatten();
-    let (Some(own_choice), Some(opponent_choice)) = (choice(own_id), choice(opponent_id)) else {
-        return result.reason.clone().unwrap_or("is over".into());
-    };
-
-    let Some(number) = result.drawn_number else {
+    let (Some(own_choice), Some(opponent_choice), Some(number)) =
+        (choice(own_id), choice(opponent_id), result.drawn_number)
+    else {
         return result.reason.clone().unwrap_or("is over".into());
     };
 

@@ -5,6 +5,7 @@
 
 use super::turn::PastMatch;
 use crate::program::storage::{self, Access};
+use crate::program::terminal::print_error;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -29,7 +30,8 @@ pub struct History {
 }
 
 impl History {
-    /// Reads the history in a folder. The history of an older registration is archived.
+    /// Reads the history in a folder. The history of an older registration is archived, and so is a
+    /// file that is damaged or that of another player.
     pub fn open(
         folder: &Path,
         player_id: &str,
@@ -41,20 +43,28 @@ impl History {
         }
 
         let path = folder.join("history.json");
-        let mut file: HistoryFile = storage::read_json(&path).unwrap_or_default();
-        file.player_id = player_id.into();
-        file.league_id = league_id.into();
+        let mut file = HistoryFile {
+            player_id: player_id.into(),
+            league_id: league_id.into(),
+            ..HistoryFile::default()
+        };
+        let saved: io::Result<Option<HistoryFile>> = storage::read_json(&path);
+        if let Ok(Some(saved)) = &saved
+            && (&saved.player_id, &saved.league_id) == (&file.player_id, &file.league_id)
+        {
+            file = saved.clone();
+        } else if path.exists() {
+            storage::archive(&path)?;
+            let problem =
+                "is not the player's history; it is set aside, and what it says forgotten";
+            print_error(&format!("{} {problem}", path.display()));
+        }
 
         Ok(History {
             path,
             file,
             has_changed: false,
         })
-    }
-
-    /// Returns true if it belongs to a registration.
-    pub fn is_open(&self) -> bool {
-        !self.file.player_id.is_empty()
     }
 
     /// Returns all matches. The list does not change while a `choose` uses it.

@@ -7,8 +7,8 @@
 //! in `protocol.md`. Read next: `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
-use crate::protocol::{Envelope, ErrorCode, GameInvitation, ProtocolError, RoundAnnouncement};
-use crate::values::constant_time_eq;
+use crate::protocol::{Envelope, GameInvitation, ProtocolError, RoundAnnouncement};
+use crate::values::{constant_time_eq, truncate};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
@@ -44,11 +44,7 @@ impl Moves {
     ) -> Result<String, ProtocolError> {
         if number > MAX_MOVES {
             let problem = format!("got {number}, which is more than {MAX_MOVES}");
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "move_number",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("move_number", problem));
         }
 
         let mut chosen = lock(&self.0);
@@ -121,11 +117,7 @@ impl Invitations {
             && !self.has_token(envelope, Some(announced))
         {
             let problem = "not the match token that the league manager announced";
-            return Err(ProtocolError::field(
-                ErrorCode::TokenInvalid,
-                "auth_token",
-                problem,
-            ));
+            return Err(ProtocolError::wrong_token(problem));
         }
 
         // Other programs must not ask for our choices, nor fill our memory.
@@ -134,11 +126,7 @@ impl Invitations {
         let is_excess = is_full && !self.joined.contains_key(&match_id);
         if !self.is_announced(&match_id) && (demands_announcement || is_excess) {
             let problem = "the league manager has not announced this match to us";
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "match_id",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("match_id", problem));
         }
 
         if self.find(envelope, &match_id).is_ok() {
@@ -164,30 +152,21 @@ impl Invitations {
         match_id: &str,
     ) -> Result<Arc<JoinedMatch>, ProtocolError> {
         let Some(joined) = self.joined.get(match_id) else {
-            let code = ErrorCode::MatchMismatch;
-            let problem = "which we have not joined";
-            return Err(ProtocolError::unexpected_value(
-                code, "match_id", match_id, problem,
-            ));
+            let match_id = truncate(match_id, 60);
+            let problem = format!("got {match_id:?}, which we have not joined");
+            return Err(ProtocolError::mismatch("match_id", problem));
         };
 
         if !self.has_token(envelope, joined.token.as_ref()) {
             let problem = "not the token of the newest invitation";
-            return Err(ProtocolError::field(
-                ErrorCode::TokenInvalid,
-                "auth_token",
-                problem,
-            ));
+            return Err(ProtocolError::wrong_token(problem));
         }
 
         if joined.conversation_id != envelope.conversation_id {
             let problem = "not the conversation of the newest invitation";
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "conversation_id",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("conversation_id", problem));
         }
+
         Ok(Arc::clone(joined))
     }
 

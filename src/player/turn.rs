@@ -3,8 +3,9 @@
 //! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal
 //! moves. It can be tried on `Turn::sample()`, without a league.
 
-use crate::games::{self, derive_seed, even_odd};
+use crate::games::{self, even_odd};
 use crate::protocol::{GameResult, Parity, Record, ResultStatus};
+use crate::values::derive_seed;
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -101,8 +102,8 @@ impl Turn {
         number as usize % length
     }
 
-    /// Returns a turn to try a `choose` with: P01 must choose against P02 in round 2. In round 1 P01
-    /// chose even, P02 odd, and P01 won with a 4.
+    /// Returns a turn to try a `choose` with: P01 must choose against P02 in round 2. In round 1
+    /// P01 chose even, P02 odd, and P01 won with a 4.
     pub fn sample() -> Turn {
         let players = ["P01".into(), "P02".into()];
         let past = PastMatch {

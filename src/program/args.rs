@@ -1,5 +1,5 @@
-//! The command line. The options are read from the text that `--help` prints. Read next: `config.rs`,
-//! the files.
+//! The command line. The options are read from the text that `--help` prints. Read next:
+//! `config.rs`, the files.
 
 use super::terminal::{print_error, print_line};
 use crate::json::is_similar;
@@ -13,34 +13,34 @@ use std::vec::IntoIter;
 
 /// The options of every program: what it is, and the files that it uses.
 pub const COMMON: &str = "
-  --help                         show this and end
-  --version                      show the version and end
-  --config DIR                   configuration files [config]
-  --data DIR                     what must survive [data]
-  --logs DIR                     log files [logs]
-  --league-id ID                 which league [default_league_id of system.json]";
+  --help                      show this and end
+  --version                   show the version and end
+  --config DIR                configuration files [config]
+  --data DIR                  what must survive [data]
+  --logs DIR                  log files [logs]
+  --league-id ID              which league [default_league_id of system.json]";
 
 /// The options of a program that answers requests.
 pub const SERVER: &str = "
-  --host ADDRESS                 where to listen [127.0.0.1; all, if the manager is elsewhere]
-  --port N                       port to listen on; 0: any [as configured, else the first free]
-  --contact-endpoint URL         where others reach this program [where the manager sees it]
-  --seed N                       make draws and random choices repeatable";
+  --host ADDRESS              where to listen [127.0.0.1; all for a far manager]
+  --port N                    port to listen on, 0: any [as configured, or free]
+  --contact-endpoint URL      where others reach it [where the manager sees it]
+  --seed N                    make draws and random choices repeatable";
 
 /// The options of a program that calls a manager.
 pub const CLIENT: &str = "
-  --manager URL                  where the league manager is [as listed in agents_config.json]
-  --operator-token-file FILE     the operator token, for a manager on another machine";
+  --manager URL               where the manager is [as in agents_config.json]
+  --operator-token-file FILE  the operator token, for another machine's manager";
 
 /// The option of a referee or a player.
 pub const STAY: &str = "
-  --stay                         do not end with the league: wait for the next one";
+  --stay                      after the league wait for the next one";
 
 /// The options with which another program, or the program itself, starts this one. They are not for
 /// people, so `--help` leaves them out.
 const FOR_PROGRAMS: &str = "
-  --restarted                    wait until the port is free
-  --until-stdin-closes           end when standard input closes";
+  --restarted                 wait until the port is free
+  --until-stdin-closes        end when standard input closes";
 
 /// The command line of a program. A line of `options` has a name, the name of its value if there is
 /// one, and a description after two spaces.
@@ -217,8 +217,7 @@ impl Usage {
 
     fn help(&self) -> String {
         let (about, name, options) = (self.about, self.name, self.options.concat());
-        let codes =
-            "0 done, 1 failed in its work, 2 wrong use or configuration, or the port is in use";
+        let codes = "0 done, 1 failed, 2 wrong use or configuration, or port in use";
         format!("{about}\n\nusage: {name} [OPTIONS]\n\noptions:{options}\n\nexit codes: {codes}")
     }
 }

@@ -82,21 +82,4 @@ impl RetryPolicy {
             .sum();
         timeout * self.max_retries + delays
     }
-
-    /// Tries as often as the policy says, as long as `should_retry` returns true for the error.
-    pub fn retry<T, E>(
-        &self,
-        sleep: impl Fn(Duration),
-        should_retry: impl Fn(&E) -> bool,
-        mut attempt: impl FnMut() -> Result<T, E>,
-    ) -> Result<T, E> {
-        let mut attempts = Attempts::new(*self);
-        loop {
-            let result = attempt();
-            match (&result, attempts.next_delay()) {
-                (Err(error), Some(delay)) if should_retry(error) => sleep(delay),
-                _ => return result,
-            }
-        }
-    }
 }

@@ -6,6 +6,7 @@
 
 #![allow(missing_docs, reason = "the keys of the files say it")]
 
+use super::storage;
 use crate::games::{self, Scoring};
 use crate::protocol::AgentKind;
 use crate::values::{check_identifier, check_url};
@@ -13,7 +14,6 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fmt::Display;
-use std::fs;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -295,21 +295,6 @@ impl Config {
         self.system.timeouts.game_over_timeout_sec.0
     }
 
-    /// Returns the interval at which the manager pings an agent that answers.
-    pub fn ping_interval(&self) -> Duration {
-        self.system.timeouts.ping_interval_sec.0
-    }
-
-    /// Returns the time without a word of the manager after which an agent registers again.
-    pub fn max_silence(&self) -> Duration {
-        self.ping_interval() * 2
-    }
-
-    /// Returns the time without a word of the manager after which an agent ends.
-    pub fn max_absence(&self) -> Duration {
-        self.ping_interval() * 30
-    }
-
     /// Returns the longest time that a match of so many turns can take, with its report.
     pub fn match_limit(&self, turns: u32) -> Duration {
         let retry = &self.system.retry_policy;
@@ -329,9 +314,9 @@ fn read<T: DeserializeOwned>(
 ) -> Result<T, String> {
     let path: PathBuf = folder.join(name).components().collect(); // with this system's separators
     let path_text = path.display();
-    let text = fs::read_to_string(&path).map_err(|error| {
+    let text = storage::read_text(&path).map_err(|error| {
         let hint = "run this where the folder config is, or name it with --config DIR";
-        format!("{path_text}: {error}; {hint}")
+        format!("{error}; {hint}")
     })?;
 
     let file = serde_json::from_str(&text).map_err(|error| format!("{path_text}: {error}"))?;

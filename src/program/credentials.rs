@@ -1,14 +1,15 @@
 //! The credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
 //! restart.
 //!
-//! They are saved before the agent registers for the first time, with a key of its own and no token:
-//! an agent that is killed before the answer came shows the key again and gets the same answer. The
-//! program that uses them holds a lock on `data/agents/ID.lock`.
+//! They are saved before the agent registers for the first time, with a key of its own and no
+//! token: an agent that is killed before the answer came shows the key again and gets the same
+//! answer. The program that uses them holds a lock on `data/agents/ID.lock`.
 
 use super::args::Exit;
 use super::storage::{self, Access};
 use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -55,25 +56,47 @@ fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
 }
 
 impl Credentials {
-    /// Reads the saved credentials of an agent.
-    pub fn load(data: &Path, id: &str) -> Option<Credentials> {
-        storage::read_json(&file(data, id))
+    /// Reads the saved credentials of an agent; none if they are missing, or those of a program
+    /// that saves other fields. Without a key they are damaged, and an error.
+    pub fn load(data: &Path, id: &str) -> Result<Option<Credentials>, Exit> {
+        let path = file(data, id);
+        match storage::read_json::<Value>(&path) {
+            Ok(None) => Ok(None),
+            Ok(Some(saved)) if saved["registration_key"].is_string() => {
+                Ok(serde_json::from_value(saved).ok())
+            }
+            _ => Err(Exit::failure(format!(
+                "{} is damaged; put it back, or remove it to register as a new agent",
+                path.display()
+            ))),
+        }
     }
 
     /// Returns the saved credentials of an earlier run of this agent. Those with a token are
-    /// preferred, then those with the same id.
-    pub fn find_saved(&self, data: &Path) -> Option<Credentials> {
-        let mut earlier: Vec<Credentials> = Vec::new();
+    /// preferred, then those with the same id, then those in the file of their id. If there are
+    /// none, a damaged file that no program uses is an error: it may be that of this agent.
+    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
+        let mut earlier = Vec::new();
+        let mut damaged = Ok(None);
         let files = fs::read_dir(data.join("agents")).into_iter().flatten();
         for file in files.flatten() {
-            if let Some(saved) = storage::read_json(&file.path()) {
-                earlier.push(saved);
+            let name = file.file_name().to_string_lossy().into_owned();
+            let Some(id) = name.strip_suffix(".json") else {
+                continue;
+            };
+            match Credentials::load(data, id) {
+                Ok(saved) => earlier.extend(saved.map(|saved| (saved.agent_id == id, saved))),
+                Err(exit) if id == self.agent_id || lock(data, id).is_ok() => damaged = Err(exit),
+                Err(_) => {}
             }
         }
 
-        earlier.retain(|saved| self.may_continue(saved));
-        earlier.sort_by_key(|saved| (saved.token.is_some(), saved.agent_id == self.agent_id));
-        earlier.pop()
+        earlier.retain(|(_, saved)| self.may_continue(saved));
+        earlier.sort_by_key(|(is_original, saved)| {
+            let is_same = saved.agent_id == self.agent_id;
+            (saved.token.is_some(), is_same, *is_original)
+        });
+        earlier.pop().map_or(damaged, |(_, saved)| Ok(Some(saved)))
     }
 
     /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
@@ -87,7 +110,7 @@ impl Credentials {
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    pub fn is_active(&self) -> bool {
+    fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 

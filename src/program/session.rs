@@ -20,9 +20,10 @@ use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ErrorCode, LeagueError, LeagueRegisterRequest,
     LeagueRegisterResponse, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
 };
-use crate::values::{Endpoint, check_identifier, constant_time_eq};
+use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::fs::File;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -30,6 +31,10 @@ use std::time::{Duration, Instant};
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which an agent finds out whether it must register again.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Number of ping intervals without a word of the manager after which an agent registers again.
+const MAX_SILENCE: u32 = 2;
+/// Number of ping intervals without a word of the manager after which an agent ends.
+const MAX_ABSENCE: u32 = 30;
 
 /// The start of the reason for which a removed player is rejected.
 pub const REMOVED: &str = "Removed by the operator";
@@ -40,6 +45,8 @@ pub struct Session {
     pub program: Program,
     /// The games that it can play.
     game_types: Vec<&'static str>,
+    /// The conversation of its registrations.
+    conversation_id: String,
     state: Shared<SessionState>,
 }
 
@@ -51,23 +58,12 @@ struct SessionState {
     id_lock: Option<(String, File)>,
     /// True if the manager has sent a request.
     is_active: bool,
-    /// The time of the manager's last request or answer.
+    /// The time of the manager's last request or answer; none if it does not know the agent.
     heard_at: Option<Instant>,
-    /// True if the manager says that it does not know the agent.
-    is_unknown: bool,
+    /// The reason that was printed last why the agent waits.
+    wait_reason: String,
     /// The end of the league, once it has come.
     end: Option<Result<(), Exit>>,
-}
-
-/// A registration that is repeated until the manager accepts or rejects it.
-struct Registration {
-    /// The credentials before it.
-    old: Credentials,
-    /// True if only the league of these credentials may accept it.
-    must_be_known: bool,
-    conversation_id: String,
-    /// The last line that was printed about it.
-    printed: String,
 }
 
 /// A referee or a player, which a session registers.
@@ -87,6 +83,7 @@ pub fn run<P: Participant + Agent>(
     let session = Arc::new(Session {
         program: Program::new(args, kind)?,
         game_types,
+        conversation_id: new_conversation(&format!("{kind}-registration")),
         state: Shared::default(),
     });
     let participant = new_participant(Arc::clone(&session));
@@ -126,39 +123,27 @@ impl Session {
     /// itself, and has been silent for too long or has called at an old address, the agent asks to
     /// be registered again. Another league accepts it only with `--stay`.
     fn wait_for_end(&self, participant: &dyn Participant) -> Result<(), Exit> {
-        let config = &self.program.config;
-        let mut asking: Option<Registration> = None;
+        let ping_interval = self.program.config.system.timeouts.ping_interval_sec.0;
         loop {
-            let state = self
-                .state
-                .wait_until(CHECK_INTERVAL, |state| state.end.is_some());
+            let state = (self.state).wait_until(CHECK_INTERVAL, |state| state.end.is_some());
             if let Some(end) = &state.end {
                 return end.clone();
             }
-            let silence = state.heard_at.map_or(Duration::ZERO, |time| time.elapsed());
-            let is_unknown = state.is_unknown;
-            let Some(credentials) = state.credentials.clone() else {
-                continue; // a registration is under way
-            };
+            let silence = state.heard_at.map_or(Duration::MAX, |time| time.elapsed());
+            let credentials = state.credentials.clone();
             drop(state);
 
-            let has_moved =
-                self.program.current_endpoint(&credentials.endpoint) != credentials.endpoint;
-            let must_ask = is_unknown || has_moved || silence >= config.max_silence();
-            if !must_ask || !credentials.proves_itself {
-                asking = None;
+            let Some(credentials) = credentials.filter(|own| own.proves_itself) else {
+                continue;
+            };
+            let has_moved = self.program.current_endpoint() != credentials.endpoint;
+            if !has_moved && silence < ping_interval * MAX_SILENCE {
                 continue;
             }
-            if silence >= config.max_absence() && !self.stays() {
-                let manager = &credentials.manager;
-                let problem = format!("the league manager at {manager} does not answer any more");
+            let is_accepted = self.try_to_register(participant, &credentials, !self.stays())?;
+            if !is_accepted && !self.stays() && silence >= ping_interval * MAX_ABSENCE {
+                let problem = "the league manager does not answer any more";
                 return Err(Exit::failure(problem));
-            }
-
-            let registration =
-                asking.get_or_insert_with(|| self.new_registration(&credentials, !self.stays()));
-            if let Some(new) = self.try_to_register(registration)? {
-                self.accept(participant, &credentials, new)?;
             }
         }
     }
@@ -170,7 +155,7 @@ impl Session {
         }
 
         let new = self.new_credentials();
-        let Some(saved) = new.find_saved(&self.program.data) else {
+        let Some(saved) = new.find_saved(&self.program.data)? else {
             return Ok(new);
         };
 
@@ -211,22 +196,19 @@ impl Session {
         Ok(())
     }
 
-    /// Registers. Requests that come meanwhile wait. Credentials with a key alone are saved before.
+    /// Registers with credentials that are saved before. Requests that come meanwhile wait. A
+    /// manager at another address must know the credentials.
     pub fn register(&self, participant: &dyn Participant, old: &Credentials) -> Result<(), Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
-        if old.token.is_none() {
-            old.save(&self.program.data)?;
-        }
 
-        let has_moved = !Endpoint::is_same_address(&old.manager, self.program.config.manager());
-        let mut registration = self.new_registration(old, old.is_active() && has_moved);
-        let mut attempts = Attempts::endless(self.program.config.system.retry_policy);
-        loop {
-            if let Some(new) = self.try_to_register(&mut registration)? {
-                return self.accept(participant, old, new);
-            }
+        let (config, data) = (&self.program.config, &self.program.data);
+        old.save(data)?;
+        let has_moved = old.check_may_replace(config.manager(), data).is_err();
+        let mut attempts = Attempts::endless(config.system.retry_policy);
+        while !self.try_to_register(participant, old, has_moved)? {
             attempts.wait();
         }
+        Ok(())
     }
 
     /// Takes over the id that the manager has given, and saves the new credentials.
@@ -242,7 +224,7 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if let Some(saved) = Credentials::load(data, id).filter(|_| is_new) {
+        if is_new && let Some(saved) = Credentials::load(data, id)? {
             saved.check_may_replace(&new.manager, data)?;
         }
 
@@ -267,7 +249,7 @@ impl Session {
         self.state.update(|state| {
             state.credentials = Some(Arc::new(new));
             state.heard_at = Some(Instant::now());
-            state.is_unknown = false;
+            state.wait_reason.clear();
             if is_new {
                 state.end = None; // of the league before
             }
@@ -276,39 +258,31 @@ impl Session {
         Ok(())
     }
 
-    fn new_registration(&self, old: &Credentials, must_be_known: bool) -> Registration {
-        Registration {
-            old: old.clone(),
-            must_be_known,
-            conversation_id: new_conversation(&format!("{}-registration", self.program.kind)),
-            printed: String::new(),
-        }
-    }
-
-    /// Sends the registration once. Returns the new credentials, or none if it must be sent again.
+    /// Sends the registration once. Returns false if it must be sent again. A league that does not
+    /// know the agent rejects it if it `must_be_known`.
     fn try_to_register(
         &self,
-        registration: &mut Registration,
-    ) -> Result<Option<Credentials>, Exit> {
+        participant: &dyn Participant,
+        old: &Credentials,
+        must_be_known: bool,
+    ) -> Result<bool, Exit> {
         let program = &self.program;
-        let old = &registration.old;
         let timeout = program.config.registration_limit(program.kind);
         let to = Peer::manager(program.config.manager(), timeout);
         let new = Credentials {
             manager: to.endpoint.clone(),
-            endpoint: program.current_endpoint(&old.endpoint),
+            endpoint: program.current_endpoint(),
             ..old.clone()
         };
 
         let manager = format!("the league manager at {}", to.endpoint);
-        let text = match self.send_registration(&to, &new, registration) {
+        let text = match self.send_registration(&to, &new, must_be_known) {
             Ok(response) if response.status == RegistrationStatus::Accepted => {
-                return accepted_credentials(new, response).map(Some);
+                self.accept(participant, old, accepted_credentials(new, response)?)?;
+                return Ok(true);
             }
             Ok(response) => {
-                if registration.must_be_known {
-                    old.check_may_replace(&to.endpoint, &program.data)?;
-                }
+                old.check_may_replace(&to.endpoint, &program.data)?;
                 let state = self.wait_reason(response)?;
                 format!("{state}; waiting for the next league (Ctrl-C ends)")
             }
@@ -321,11 +295,11 @@ impl Session {
             Err(error) => format!("waiting for {manager}: it {}", error.explain()),
         };
 
-        if text != registration.printed {
+        let before = mem::replace(&mut self.state.lock().wait_reason, text.clone());
+        if text != before {
             print_error(&text);
-            registration.printed = text;
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// Returns why a rejected agent waits for the next league; an error if it does not wait.
@@ -352,12 +326,12 @@ impl Session {
         &self,
         to: &Peer,
         credentials: &Credentials,
-        registration: &Registration,
+        must_be_known: bool,
     ) -> Result<LeagueRegisterResponse, CallError> {
         let entry = &self.program.entry;
         let operator_token = self.program.operator_token.as_ref();
         let context = MessageContext {
-            conversation_id: registration.conversation_id.clone(),
+            conversation_id: self.conversation_id.clone(),
             auth_token: operator_token.or(credentials.token.as_ref()).cloned(),
             ..MessageContext::default()
         };
@@ -375,7 +349,7 @@ impl Session {
             max_concurrent_matches: is_referee.then_some(self.program.max_concurrent_matches()),
             uses_match_tokens: is_referee.then_some(true),
             registration_key: Some(credentials.registration_key.clone()),
-            must_be_known: registration.must_be_known.then_some(true),
+            must_be_known: must_be_known.then_some(true),
             ..AgentMeta::default()
         };
 
@@ -415,14 +389,12 @@ impl Session {
             check_token(token, own, is_required)?;
         }
 
-        let mut state = self.state.lock();
-        state.is_active = true;
-        state.heard_at = Some(Instant::now());
-        drop(state);
+        self.state.lock().is_active = true;
+        self.record_ping(token);
         Ok(credentials)
     }
 
-    /// Records a ping. Only that of the manager carries our own token.
+    /// Records a ping or another request. Only those of the manager carry our own token.
     pub fn record_ping(&self, token: Option<&str>) {
         if self.is_own_token(token) {
             self.state.lock().heard_at = Some(Instant::now());
@@ -431,8 +403,9 @@ impl Session {
 
     /// Records an error of which the manager informs us. If it does not know us, we ask why.
     pub fn record_error(&self, error: &LeagueError) {
-        let is_unknown = error.error_code == ErrorCode::PlayerNotRegistered;
-        self.state.lock().is_unknown |= is_unknown;
+        if error.error_code == ErrorCode::PlayerNotRegistered {
+            self.state.lock().heard_at = None;
+        }
     }
 
     /// Returns true if this is our own token, which the manager's requests carry.

@@ -2,6 +2,7 @@
 //! files for people), and append-only files with a line for each record (the manager's journal, a
 //! referee's outbox). Read next: `manager/journal.rs`.
 
+use crate::net::sync;
 use crate::system;
 use crate::values::Timestamp;
 use serde::Serialize;
@@ -9,11 +10,17 @@ use serde::de::DeserializeOwned;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Mutex;
 use std::thread;
 use std::time::Duration;
 
 /// Interval between two attempts to open a file while no descriptor is left.
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
+/// The byte order mark, which editors on Windows write before the text of a file.
+const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+/// Held while a file is replaced: two threads would take the same temporary file.
+static REPLACING: Mutex<()> = Mutex::new(());
 
 /// The users who may read a file.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -29,25 +36,32 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
     data.join("leagues").join(league_id)
 }
 
-/// Opens a file for reading and writing, and creates it and its folder if they do not exist. While no
-/// file descriptor is left it waits: under a flood of connections they become free again.
-fn open(path: &Path, access: Access) -> io::Result<File> {
+/// Repeats an attempt to open a file while no file descriptor is left: under a flood of connections
+/// they become free again.
+fn wait_for_descriptor<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+    loop {
+        match attempt() {
+            Err(error) if system::is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
+            result => return result,
+        }
+    }
+}
+
+/// Opens a file for reading and writing, and creates it and its folder if they do not exist; with
+/// `is_new` it must not exist.
+fn open(path: &Path, access: Access, is_new: bool) -> io::Result<File> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder).map_err(|error| with_path(folder, error))?;
     }
 
     // Not for appending: Windows shortens no file that is open for that.
     let mut options = OpenOptions::new();
-    options.read(true).write(true).create(true);
+    options.read(true).write(true);
+    options.create(true).create_new(is_new);
     if access == Access::Owner {
         system::restrict_to_owner(&mut options);
     }
-    loop {
-        match options.open(path) {
-            Err(error) if system::is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
-            opened => return opened.map_err(|error| with_path(path, error)),
-        }
-    }
+    wait_for_descriptor(|| options.open(path)).map_err(|error| with_path(path, error))
 }
 
 /// Returns the same error with the path of the file.
@@ -59,8 +73,9 @@ pub fn with_path(path: &Path, error: io::Error) -> io::Error {
 /// its owner alone is synced.
 pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
     let temporary = path.with_extension("new");
-    let mut file = open(&temporary, access)?;
-    file.set_len(0)?;
+    let _replacing = sync::lock(&REPLACING);
+    let _ = fs::remove_file(&temporary); // it may be a link, or belong to another user
+    let mut file = open(&temporary, access, true)?;
     file.write_all(text.as_bytes())?;
     if access == Access::Owner {
         file.sync_data()?;
@@ -76,10 +91,10 @@ pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
     renamed.map_err(|error| with_path(to, error))
 }
 
-/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next to
-/// it: Windows lets no other program read a locked file, and moves no folder with an open one.
+/// Locks a file or a folder until the returned file is closed. The lock is a file of its own next
+/// to it: Windows lets no other program read a locked file, and moves no folder with an open one.
 pub fn lock(path: &Path) -> io::Result<File> {
-    let file = open(&path.with_extension("lock"), Access::Owner)?;
+    let file = open(&path.with_extension("lock"), Access::Owner, false)?;
     let locked = system::retry(|| Ok(file.try_lock()?));
     locked.map_err(|error| {
         let hint =
@@ -95,9 +110,35 @@ pub fn replace_json(path: &Path, access: Access, value: &impl Serialize) -> io::
     replace(path, access, &text)
 }
 
-/// Reads a JSON file; `None` if it is missing or has other content.
-pub fn read_json<T: DeserializeOwned>(path: &Path) -> Option<T> {
-    serde_json::from_slice(&fs::read(path).ok()?).ok()
+/// Reads a plain text file, without a byte order mark. A pipe or a device could keep us waiting for
+/// ever.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    if fs::metadata(path).is_ok_and(|found| !found.is_file()) {
+        return Err(with_path(
+            path,
+            io::Error::other("this is not a plain file"),
+        ));
+    }
+
+    let text = wait_for_descriptor(|| fs::read_to_string(path));
+    let text = text.map_err(|error| with_path(path, error))?;
+    Ok(text.trim_start_matches(BYTE_ORDER_MARK).into())
+}
+
+/// Returns true if there is no such file.
+pub fn is_missing(error: &io::Error) -> bool {
+    use io::ErrorKind::{NotADirectory, NotFound};
+    matches!(error.kind(), NotFound | NotADirectory)
+}
+
+/// Reads a JSON file; `None` if it is missing. Other content is an error.
+pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let text = match read_text(path) {
+        Err(error) if is_missing(&error) => return Ok(None),
+        text => text?,
+    };
+    let value = serde_json::from_str(&text);
+    value.map_err(|error| with_path(path, io::Error::other(format!("it is damaged ({error})"))))
 }
 
 /// Renames a file or a folder, if it exists, to a name with the time.
@@ -116,6 +157,23 @@ pub fn archive(path: &Path) -> io::Result<()> {
     rename(path, &archived)
 }
 
+/// Copies the rest of a file, which will be cut off, to the end of `FILE~cut`. Returns a sentence that
+/// says so.
+fn copy_rest(path: &Path, rest: &[u8]) -> io::Result<String> {
+    let mut copy = path.to_path_buf();
+    copy.as_mut_os_string().push("~cut");
+    let mut file = open(&copy, Access::Owner, false)?;
+    file.seek(SeekFrom::End(0))?;
+    file.write_all(&[rest, b"\n"].concat())?;
+    file.sync_data()?;
+
+    let (path, copy, length) = (path.display(), copy.display(), rest.len());
+    let problem = "the last line has no end";
+    Ok(format!(
+        "{path}: {problem}; its {length} bytes are moved to {copy}"
+    ))
+}
+
 /// A file of JSON lines, of which only one program is the writer. The program may be killed at any
 /// moment: a record is there, or `append` has not returned yet.
 pub struct JsonLinesFile {
@@ -123,11 +181,14 @@ pub struct JsonLinesFile {
     file: File,
     /// Length of all complete lines, in bytes.
     length: u64,
+    /// What was done with an incomplete last line, if there was one.
+    pub warning: Option<String>,
 }
 
 impl JsonLinesFile {
     /// Opens or creates the file and calls `read_line` for each line. An incomplete last line is
-    /// removed.
+    /// moved to the end of `FILE~cut`: a crash leaves one, but also an editor that ends a file
+    /// without a line break.
     pub fn open(
         path: &Path,
         mut read_line: impl FnMut(&[u8]) -> io::Result<()>,
@@ -139,26 +200,29 @@ impl JsonLinesFile {
             ));
         }
 
-        let file = open(path, Access::Owner)?;
+        let file = open(path, Access::Owner, false)?;
 
         let mut reader = BufReader::new(&file);
         let mut line = Vec::new();
         let mut length = 0;
+        let mark = BYTE_ORDER_MARK.as_bytes();
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-            read_line(&line)?;
+            read_line(line.strip_prefix(mark).unwrap_or(&line))?;
             length += line.len() as u64;
             line.clear();
         }
 
-        // Remove an incomplete last line, but not a file of another program.
-        if length == 0 && !line.is_empty() && !line.starts_with(b"{") {
-            let error = io::Error::other("this is not a file of this program");
-            return Err(with_path(path, error));
-        }
-
+        let warning = match &*line {
+            [] => None,
+            rest => Some(copy_rest(path, rest)?),
+        };
         file.set_len(length)?;
-        let path = path.into();
-        Ok(JsonLinesFile { path, file, length })
+        Ok(JsonLinesFile {
+            path: path.into(),
+            file,
+            length,
+            warning,
+        })
     }
 
     /// Adds a record; it is on the disk when this returns. After an error nothing has changed.

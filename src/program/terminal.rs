@@ -1,5 +1,5 @@
-//! Output on the user's terminal. Names may be in any script, so a text in a column is measured by its
-//! width on the screen.
+//! Output on the user's terminal. Names may be in any script, so a text in a column is measured by
+//! its width on the screen.
 
 use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
@@ -27,8 +27,8 @@ const ENVELOPE: [&str; 6] = [
     "auth_token",
 ];
 
-/// Returns a text of another program as it can be shown: without tokens, and without characters that
-/// move the cursor or turn the text around.
+/// Returns a text of another program as it can be shown: without tokens, and without characters
+/// that move the cursor or turn the text around.
 pub fn sanitize(text: &str) -> String {
     redact_tokens(text).replace(is_unsafe, "\u{fffd}")
 }
@@ -65,8 +65,8 @@ impl Terminal {
     }
 }
 
-/// Limits the lines that unknown agents cause: many may register at the same moment, and one may try
-/// again every second.
+/// Limits the lines that unknown agents cause: many may register at the same moment, and one may
+/// try again every second.
 #[derive(Debug, Default)]
 pub struct LineLimit {
     /// The lines of the last minutes, with the time at which they were printed.

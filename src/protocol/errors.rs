@@ -85,6 +85,16 @@ impl ProtocolError {
         ProtocolError::new(code, problem).with_context("field", field)
     }
 
+    /// Returns an error about a match that is not as the receiver knows it (E015).
+    pub fn mismatch(field: &str, problem: impl Into<String>) -> ProtocolError {
+        ProtocolError::field(ErrorCode::MatchMismatch, field, problem)
+    }
+
+    /// Returns an error about a token that is not the right one (E012).
+    pub fn wrong_token(problem: impl Into<String>) -> ProtocolError {
+        ProtocolError::field(ErrorCode::TokenInvalid, "auth_token", problem)
+    }
+
     /// Returns an error about a field that has an unexpected value.
     pub fn unexpected_value(
         code: ErrorCode,
@@ -153,13 +163,13 @@ impl GameError {
 }
 
 impl LeagueError {
-    /// Returns true if a player refuses a message because it has not joined the match.
-    pub fn is_unknown_match(&self) -> bool {
-        let field = self
-            .context
-            .as_ref()
-            .map(|context| text_of(context, "field"));
-        self.error_code == ErrorCode::MatchMismatch && field == Some("match_id")
+    /// Returns true if a player refuses a message because it has not joined the match, or because a
+    /// delayed older invitation has replaced the newest one.
+    pub fn lacks_invitation(&self) -> bool {
+        let context = self.context.as_ref();
+        let field = context.map(|context| text_of(context, "field"));
+        let is_match = matches!(field, Some("match_id" | "conversation_id"));
+        self.error_code == ErrorCode::MatchMismatch && is_match
     }
 
     /// Returns the code, its name, the field and the problem in one line.

@@ -13,7 +13,7 @@ use crate::net::client::new_conversation;
 use crate::net::sync::secret;
 use crate::program::storage;
 use crate::protocol::{
-    MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
+    GameOver, MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
     RoundAnnouncement,
 };
 use crate::values::{Endpoint, token};
@@ -115,6 +115,8 @@ pub struct Assignments {
     pub matches: BTreeMap<String, Assignment>,
     /// The results of those that are over.
     pub outbox: Outbox,
+    /// The results that players must still be told, by conversation and seat.
+    pub untold: BTreeMap<(String, usize), GameOver>,
 }
 
 impl Assignments {
@@ -196,6 +198,7 @@ impl Assignments {
         let Some(current) = self.current(played) else {
             return Ok(false);
         };
+
         current.moves = moves.to_vec();
 
         self.outbox.save_moves(&OpenMatch {
@@ -249,6 +252,19 @@ impl Assignments {
     pub fn find_finished(&self, result: &PendingResult) -> Option<Assignment> {
         let finished = self.matches.get(&result.report.match_id)?;
         (finished.conversation_id == result.conversation_id).then(|| finished.clone())
+    }
+
+    /// Removes a result that a player was told, or could not be told, unless there is a newer one.
+    pub fn remove_told(&mut self, key: &(String, usize), told: &GameOver) {
+        if self.untold.get(key) == Some(told) {
+            self.untold.remove(key);
+        }
+    }
+
+    /// Returns true if the manager has answered all reports, and no player must be told a result.
+    pub fn is_settled(&self) -> bool {
+        let mut matches = self.matches.values();
+        self.untold.is_empty() && !matches.any(Assignment::is_decided)
     }
 
     /// Removes a match whose result the manager has recorded.

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 /// A match that is played over HTTP.
 pub struct HttpMatch<'a> {
     /// The referee.
-    pub referee: &'a Referee,
+    pub referee: &'a Arc<Referee>,
     /// The match.
     pub assignment: &'a Assignment,
     /// The time when the match began.
@@ -51,7 +51,7 @@ impl HttpMatch<'_> {
         &self,
         seat: usize,
         message: impl Call<Reply = StatusOk> + Send + 'static,
-    ) -> impl FnOnce() + Send + 'static {
+    ) -> impl FnOnce() -> Result<(), CallError> + Send + 'static {
         let client = Arc::clone(&self.program().client);
         let timeout = self.program().config.game_over_limit();
         let mut assignments = self.referee.assignments.lock();
@@ -60,8 +60,9 @@ impl HttpMatch<'_> {
 
         move || {
             if let Some((peer, context)) = recipient {
-                let _ = client.notify(&peer, &message, &context);
+                client.notify(&peer, &message, &context)?;
             }
+            Ok(())
         }
     }
 }
@@ -130,11 +131,17 @@ impl MatchIo for HttpMatch<'_> {
     }
 
     fn send_error(&self, seat: usize, error: GameError) {
-        spawn("game-error", self.notification(seat, error));
+        let notify = self.notification(seat, error);
+        spawn("game-error", || drop(notify()));
     }
 
     fn send_result(&self, result: GameOver) {
-        let _ = self.in_parallel(&[0, 1], |seat| self.notification(seat, result.clone())());
+        let _ = self.in_parallel(&[0, 1], |seat| {
+            let notified = self.notification(seat, result.clone())();
+            if notified.is_err_and(|error| error.is_retryable()) {
+                self.referee.tell(self.assignment, seat, result.clone());
+            }
+        });
     }
 
     fn in_parallel<T: Send>(

@@ -1,7 +1,7 @@
 //! One match is played here, from the invitations to the result.
 //!
-//! `play_match` invites both players, collects their moves until the game is over or a player has failed,
-//! draws a number if the game needs one, and saves the result before it tells the players.
+//! `play_match` invites both players, collects their moves until the game is over or a player has
+//! failed, draws a number if the game needs one, and saves the result before it tells the players.
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
 //! program plays over HTTP (`http_match.rs`), the tests play a script. The messages are in
@@ -24,7 +24,8 @@ pub struct Aborted;
 /// The network, clocks, disk and threads that a match uses. Player A has seat 0, player B has seat
 /// 1.
 pub trait MatchIo: Sync {
-    /// Returns the configuration: timeouts and retries.
+    /// Returns the contents of `system.json`: timeouts (a `Seconds` has its `Duration` in `.0`) and
+    /// retries.
     fn config(&self) -> &SystemFile;
     /// Returns the seed of the draw, if draws are repeatable.
     fn seed(&self) -> Option<u64>;
@@ -37,7 +38,7 @@ pub trait MatchIo: Sync {
     ) -> Result<C::Reply, CallError>;
     /// Tells a player what was wrong, without waiting for it.
     fn send_error(&self, seat: usize, error: GameError);
-    /// Tells both players the result, and waits until both have received it or timed out.
+    /// Tells both players the result, and waits for one attempt. More follow without waiting.
     fn send_result(&self, result: GameOver);
     /// Runs a task for several seats at the same time.
     fn in_parallel<T: Send>(
@@ -57,10 +58,8 @@ pub trait MatchIo: Sync {
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
 
-/// The valid answer of a player, or a sentence that says how the player has failed in all attempts.
-type Answer<T> = Result<T, String>;
-
-/// Plays one match and returns its result.
+/// Plays one match and returns its result. The assignment has its game, its players and their
+/// tokens.
 pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
     let mut moves = assignment.moves.clone();
@@ -112,12 +111,14 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
 
 /// A question to one player, with the state of its attempts.
 struct PlayerCall<'a, Io> {
+    /// The match, and which of its two players is asked.
     player: Seat<'a>,
     question: Question,
     io: &'a Io,
     timeout: Duration,
     /// End of the time limit, since the match began.
     deadline: Duration,
+    /// Counts the attempts that have failed, and knows the delays between them.
     attempts: Attempts,
     /// True if the player corrects a wrong answer in this attempt.
     is_correction: bool,
@@ -153,11 +154,12 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         }
     }
 
-    /// Makes attempts until one succeeds or the player has lost (`next_step`).
+    /// Makes attempts until one succeeds or the player has lost (`next_step`). Returns its valid
+    /// answer, or a sentence that says how it has failed in all attempts.
     fn repeat<T>(
         mut self,
         attempt: impl Fn(&mut Self) -> Result<T, CallError>,
-    ) -> Result<Answer<T>, Aborted> {
+    ) -> Result<Result<T, String>, Aborted> {
         loop {
             if !self.is_correction {
                 self.deadline = self.io.time_elapsed() + self.timeout;
@@ -193,12 +195,12 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation is invited again, once
-    /// and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation, or that was invited
+    /// by an older message since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
-            Err(CallError::Refused(error, _)) if error.is_unknown_match() => match self.invite() {
+            Err(CallError::Refused(error, _)) if error.lacks_invitation() => match self.invite() {
                 Ok(()) => self.send_question(moves),
                 Err(_) => answer,
             },
@@ -249,7 +251,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
         let is_unannounced = matches!(failure, CallError::Refused(error, _)
-            if error.error_code == ErrorCode::TokenInvalid || error.is_unknown_match());
+            if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
         if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
         } else if failure.is_retryable() || is_unannounced {
@@ -263,27 +265,23 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
-        let mut retry_info = RetryInfo {
-            retry_count: self.attempts.failed,
-            max_retries: self.io.config().retry_policy.max_retries,
-            next_retry_at: None,
-            time_remaining: None,
-        };
-
-        let consequence = match next {
-            NextStep::GiveUp => {
-                retry_info.time_remaining = Some(0.0);
-                "Technical loss"
-            }
+        let seconds_left = (self.time_left().as_secs_f64() * 10.0).round() / 10.0;
+        let (time_remaining, next_retry_at, consequence) = match next {
+            NextStep::GiveUp => (Some(0.0), None, "Technical loss"),
             NextStep::AskNow => {
-                let seconds = self.time_left().as_secs_f64();
-                retry_info.time_remaining = Some((seconds * 10.0).round() / 10.0);
-                "Technical loss if valid choice not received before timeout"
+                let consequence = "Technical loss if valid choice not received before timeout";
+                (Some(seconds_left), None, consequence)
             }
             NextStep::AskLater(delay) => {
-                retry_info.next_retry_at = Some(self.io.clock().plus(delay));
-                "Technical loss if max retries exceeded"
+                let time = self.io.clock().plus(delay);
+                (None, Some(time), "Technical loss if max retries exceeded")
             }
+        };
+        let retry_info = RetryInfo {
+            retry_count: self.attempts.failed,
+            max_retries: self.io.config().retry_policy.max_retries,
+            next_retry_at,
+            time_remaining,
         };
 
         let player = self.player;

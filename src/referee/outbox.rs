@@ -1,5 +1,6 @@
 //! The outbox: results that wait for the manager's acknowledgement, on disk before the players are
-//! told. The moves of a game by turns are stored here too, so that a match goes on after a restart.
+//! told. The moves of a game by turns are stored too, in `moves.jsonl`, so that a match goes on after a
+//! restart.
 //!
 //! `data/referees/ID/outbox.jsonl` only grows, by a line per result. A referee that is restarted
 //! reports every result in it once more, and the manager acknowledges each once more, so it is not
@@ -8,6 +9,7 @@
 
 use crate::games::Move;
 use crate::program::storage::JsonLinesFile;
+use crate::program::terminal::print_error;
 use crate::protocol::MatchResultReport;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, VecDeque};
@@ -37,6 +39,8 @@ pub struct OpenMatch {
 pub struct Outbox {
     /// The file, once we are registered.
     file: Option<JsonLinesFile>,
+    /// The file with the moves of the matches.
+    moves_file: Option<JsonLinesFile>,
     /// The newest result of each match.
     results: BTreeMap<String, PendingResult>,
     /// The newest moves of each match, when the file was opened.
@@ -52,29 +56,38 @@ impl Outbox {
             return Ok(());
         }
 
-        let file = JsonLinesFile::open(&folder.join("outbox.jsonl"), |line| {
+        let path = folder.join("outbox.jsonl");
+        let mut number = 0;
+        let file = JsonLinesFile::open(&path, |line| {
+            number += 1;
             if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
                 self.results.insert(result.report.match_id.clone(), result);
-            } else if let Ok(open) = serde_json::from_slice::<OpenMatch>(line) {
+            } else {
+                let problem =
+                    "is damaged; if the manager lacks its result, the match is played again";
+                print_error(&format!("{}: line {number} {problem}", path.display()));
+            }
+            Ok(())
+        })?;
+        let moves_file = JsonLinesFile::open(&folder.join("moves.jsonl"), |line| {
+            if let Ok(open) = serde_json::from_slice::<OpenMatch>(line) {
                 self.open_matches.insert(open.match_id.clone(), open);
             }
             Ok(())
         })?;
 
+        for warning in [&file.warning, &moves_file.warning].into_iter().flatten() {
+            print_error(warning);
+        }
+        self.moves_file = Some(moves_file);
         self.file = Some(file);
         self.queue = self.results.keys().cloned().collect();
         Ok(())
     }
 
-    fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
-        let file = self.file.as_mut();
-        let file = file.ok_or_else(|| io::Error::other("not registered"))?;
-        file.append(record)
-    }
-
     /// Writes the moves of a match to disk.
     pub fn save_moves(&mut self, open: &OpenMatch) -> io::Result<()> {
-        self.append(open)
+        append(&mut self.moves_file, open)
     }
 
     /// Takes the moves of a match that were written before a restart.
@@ -84,7 +97,7 @@ impl Outbox {
 
     /// Writes a result to disk. It is not queued yet.
     pub fn save(&mut self, result: PendingResult) -> io::Result<()> {
-        self.append(&result)?;
+        append(&mut self.file, &result)?;
         self.results.insert(result.report.match_id.clone(), result);
         Ok(())
     }
@@ -128,4 +141,10 @@ impl Outbox {
         self.results.clear();
         self.queue.clear();
     }
+}
+
+fn append(file: &mut Option<JsonLinesFile>, record: &impl Serialize) -> io::Result<()> {
+    let file = file.as_mut();
+    let file = file.ok_or_else(|| io::Error::other("not registered"))?;
+    file.append(record)
 }

@@ -1,6 +1,6 @@
-//! The URL under which an agent can be called. Two spellings of one address are equal: `localhost` is
-//! 127.0.0.1, and a missing port is the default of the scheme. `https` is legal only in a build with
-//! that feature.
+//! The URL under which an agent can be called. Two spellings of one address are equal: `localhost`
+//! is 127.0.0.1, and a missing port is the default of the scheme. `https` is legal only in a build
+//! with that feature.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use ureq::http::Uri;
@@ -59,6 +59,15 @@ impl Endpoint {
         one.is_ok() && one == Endpoint::parse(other)
     }
 
+    /// Returns the same URL with an address in the place of its host.
+    pub fn with_host(self, address: IpAddr) -> Endpoint {
+        let host = match address {
+            IpAddr::V4(address) => address.to_string(),
+            IpAddr::V6(address) => format!("[{address}]"),
+        };
+        Endpoint { host, ..self }
+    }
+
     /// Returns the host if it is an address, not a name.
     pub fn address(&self) -> Option<IpAddr> {
         let host = self.host.trim_matches(['[', ']']);
@@ -82,8 +91,8 @@ impl std::fmt::Display for Endpoint {
     }
 }
 
-/// Returns true if a text is a host name, an address, or an IPv6 address in brackets. The URL parser
-/// accepts more, for example an empty host.
+/// Returns true if a text is a host name, an address, or an IPv6 address in brackets. The URL
+/// parser accepts more, for example an empty host.
 fn is_host(text: &str) -> bool {
     if let Some(rest) = text.strip_prefix('[') {
         let address = rest.strip_suffix(']').unwrap_or_default();
@@ -96,8 +105,8 @@ fn is_host(text: &str) -> bool {
     !text.is_empty() && is_name && (is_address || !ends_in_number(text))
 }
 
-/// Returns true for the short spellings of addresses, for example `127.1` and `0x7f000001`. The system
-/// resolves them as addresses, so they would be loopback addresses that do not look like it.
+/// Returns true for the short spellings of addresses, for example `127.1` and `0x7f000001`. The
+/// system resolves them as addresses, so they would be loopback addresses that do not look like it.
 fn ends_in_number(host: &str) -> bool {
     let last = host.rsplit('.').next().unwrap_or_default();
     last.starts_with("0x") || !last.is_empty() && last.chars().all(|c| c.is_ascii_digit())

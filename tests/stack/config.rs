@@ -1,53 +1,52 @@
-//! Configuration and command line: each fault is one line that names file and key, what came and
-//! what is legal, and ends the program with 2; each key does what it says.
+//! Configuration and command line: each fault ends the program with 2 and one line, which names file
+//! and key, the value and the legal values. Each key takes effect.
 
+use super::support::fake::LEAGUE;
 use super::support::*;
-use league::program::config::*;
-use std::{fs, net::TcpListener, time::Duration};
+use league::program::config::Config;
+use std::{fs, net::TcpListener, process::Command, time::Duration};
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
-/// What loading says of the files with one place changed, always of which file; null leaves the
-/// place out.
+/// Loads the files with one value changed; a null removes the key. An error must name the file.
 fn loaded(test: &TestLeague, file: &str, path: &str, value: Value) -> Result<Config, String> {
-    let whole = test.config(file);
-    let name = whole.file_name().unwrap().to_string_lossy();
-    let before = fs::read(&whole).unwrap();
+    let changed = test.config(file);
+    let name = changed.file_name().unwrap().to_string_lossy();
+    let before = fs::read(&changed).unwrap();
     test.edit(file, path, value);
     let loaded = Config::load(&test.folder.join("config"), None);
-    fs::write(&whole, before).unwrap();
+    fs::write(&changed, before).unwrap();
     loaded.inspect_err(|line| check_line(line, &[&name]))
 }
 
-/// One line, with all these words in it.
+/// Checks that a text is one line with all these words.
 fn check_line(line: &str, words: &[&str]) {
     assert!(!line.trim_end().contains('\n'), "{line:?}");
-    words
-        .iter()
-        .for_each(|word| assert!(line.contains(word), "no {word:?} in {line:?}"));
+    words.iter().for_each(|word| check_contains(line, word));
 }
 
-/// The path of every key in a value, and of every element of a list.
-fn paths(value: &Value, path: &str, found: &mut Vec<String>) {
+/// Returns the path of every key in a value, and of every element of a list.
+fn paths(value: &Value, path: &str) -> Vec<String> {
     let inner: Vec<(String, &Value)> = match value {
-        Value::Object(object) => object
-            .iter()
-            .map(|(key, inner)| {
-                (
-                    format!("{path}.{key}").trim_start_matches('.').into(),
-                    inner,
-                )
-            })
-            .collect(),
-        Value::Array(items) => (items.iter().enumerate())
-            .map(|(n, item)| (format!("{path}[{n}]"), item))
-            .collect(),
+        Value::Object(object) => {
+            let dot = if path.is_empty() { "" } else { "." };
+            let keys = object.iter();
+            keys.map(|(key, value)| (format!("{path}{dot}{key}"), value))
+                .collect()
+        }
+        Value::Array(list) => {
+            let elements = list.iter().enumerate();
+            elements
+                .map(|(n, value)| (format!("{path}[{n}]"), value))
+                .collect()
+        }
         _ => Vec::new(),
     };
-    for (path, value) in inner {
-        found.push(path.clone());
-        paths(value, &path, found);
-    }
+    let with_inner = |(path, value): (String, &Value)| {
+        let below = paths(value, &path);
+        [vec![path], below].concat()
+    };
+    inner.into_iter().flat_map(with_inner).collect()
 }
 
 #[test]
@@ -55,37 +54,27 @@ fn missing_wrong_and_unknown_keys_are_refused() {
     let test = TestLeague::new("");
     let (mut optional, mut count) = (Vec::new(), 0);
     for file in ["system", "agents", "league", "referee", "player"] {
-        let whole = fs::read(test.config(file)).unwrap();
-        let whole: Value = serde_json::from_slice(&whole).unwrap();
-        let refused = |path: &str, value: Value, words: &[&str]| {
+        let whole: Value = json_of(&fs::read_to_string(test.config(file)).unwrap());
+        let refused = |path: &str, value: Value, words: &str| {
             let line = loaded(&test, file, path, value).expect_err(path);
-            check_line(&line, words);
-            check_line(&line, &["line ", "column "]);
+            check_line(&line, &[words, "line ", "column "]);
         };
-        refused("colour", json!(1), &["unknown field `colour`"]);
-        let mut found = Vec::new();
-        paths(&whole, "", &mut found);
-        for path in found {
+        refused("colour", json!(1), "unknown field `colour`, expected ");
+        for path in paths(&whole, "") {
             let value = whole.pointer(&pointer(&path)).unwrap();
-            let key = path.rsplit('.').next().unwrap();
-            let other = if value.is_boolean() {
-                json!("true")
-            } else {
-                json!(true)
-            };
-            refused(&path, other, &["expected "]);
+            let other = [json!(true), json!("true")][usize::from(value.is_boolean())].take();
+            refused(&path, other, "expected ");
             count += 1;
             if value.is_object() {
                 let unknown = format!("{path}.colour");
-                let words = ["unknown field `colour`", "expected "];
-                refused(&unknown, json!("red"), &words);
+                refused(&unknown, json!("red"), "unknown field `colour`, expected ");
             }
             if path.ends_with(']') {
                 continue;
             }
             match loaded(&test, file, &path, Value::Null) {
                 Ok(_) => optional.push(path),
-                Err(line) => check_line(&line, &[key]),
+                Err(line) => check_line(&line, &[path.rsplit('.').next().unwrap()]),
             }
         }
     }
@@ -100,7 +89,7 @@ fn missing_wrong_and_unknown_keys_are_refused() {
     assert!(count > 80, "{count} wrong values");
 }
 
-/// What no type says: file, key, value, and words of the line: what would be legal.
+/// Values that are illegal though their type is right: file, key, value, and words of the line.
 const BAD_VALUES: &str = r#"
     system | protocol_version | "league.v3" | protocol_version: got league.v3, expected league.v2
     system | default_league_id | "../x" | default_league_id: got ../x, expected letters, digits, _ and -
@@ -136,6 +125,7 @@ const BAD_VALUES: &str = r#"
     league | scheduling.round_announcement_lead_sec | 86401 | got 86401, expected 0 to 86400
     league | participants.min_players | 1 | participants.min_players: got 1, expected 2 to 200
     league | participants.max_players | 1 | participants.max_players: got 1, expected 2 to 200
+    league | participants | {"min_players": 5, "max_players": 4} | participants.max_players: got 4, expected 5 to 200
     league | participants.max_players | 201 | participants.max_players: got 201, expected 2 to 200
     league | scoring.tiebreakers | ["odd"] | unknown variant `odd`, expected one of
     league | scoring.win_points | 1 | scoring: got [1,1,0,0], expected win > draw > loss >= technical loss
@@ -151,19 +141,12 @@ fn invalid_values_are_refused() {
         let line = loaded(&test, file, path, json_of(value));
         check_line(&line.expect_err(path), &[legal]);
     }
-    test.edit("league", "participants.min_players", json!(5));
-    let line = loaded(&test, "league", "participants.max_players", json!(4)).unwrap_err();
-    check_line(
-        &line,
-        &["participants.max_players: got 4, expected 5 to 200"],
-    );
 }
 
-/// A command that must end by itself with 2 and one line.
-fn check_refused(test: &TestLeague, program: &str, arguments: &str, words: &[&str]) {
-    let mut agent = TestProcess::new(&mut test.command(program, arguments));
-    assert_eq!(agent.wait().code(), Some(2), "{program} {arguments}");
-    agent.wait_for_error("\n");
+/// Checks that a command ends by itself with 2 and one line with these words.
+fn check_refused(mut command: Command, words: &[&str]) {
+    let mut agent = TestProcess::new(&mut command);
+    assert_eq!(agent.wait().code(), Some(2), "{command:?}");
     check_line(&agent.errors(), words);
     assert_eq!(agent.output(), "");
 }
@@ -175,7 +158,7 @@ fn faulty_file_ends_the_program_with_one_line() {
         let test = TestLeague::new(&format!("{file} colour=1"));
         let path = test.config(file);
         let file = &*path.to_string_lossy();
-        let refused = |words: &[&str]| check_refused(&test, program, "--port 0", words);
+        let refused = |words: &[&str]| check_refused(test.command(program, "--port 0"), words);
         refused(&[file, "unknown field `colour`", "expected "]);
         fs::write(&path, "{not JSON").unwrap();
         refused(&[file, "line 1 column 2"]);
@@ -235,13 +218,12 @@ fn wrong_options_end_the_program_with_one_line() {
     let text = WRONG_USE.replace("TAKEN", &port.to_string());
     for [wanted, arguments, words] in rows(&text) {
         let words: Vec<&str> = words.split(' ').collect();
-        let programs = if wanted == "all" {
-            &PROGRAMS[..]
-        } else {
-            &[wanted]
+        let programs = match wanted {
+            "all" => &PROGRAMS[..],
+            _ => &[wanted],
         };
         for program in programs {
-            check_refused(&test, program, arguments, &words);
+            check_refused(test.command(program, arguments), &words);
         }
     }
 }
@@ -253,14 +235,11 @@ fn argument_that_is_not_utf_8_ends_the_program_with_one_line() {
 
     for program in PROGRAMS {
         let mut command = TestLeague::new("").command(program, "--display-name");
-        let mut agent = TestProcess::new(command.arg(OsStr::from_bytes(b"Ad\xff")));
-        assert_eq!(agent.wait().code(), Some(2), "{program}");
-        agent.wait_for_error("\n");
-        check_line(&agent.errors(), &["Ad\\xFF", "not UTF-8"]);
+        command.arg(OsStr::from_bytes(b"Ad\xff"));
+        check_refused(command, &["Ad\\xFF", "not UTF-8"]);
     }
 }
 
-/// Which options there are is compared with the page in `guide.rs`.
 #[test]
 fn version_is_printed() {
     for program in PROGRAMS {
@@ -274,33 +253,33 @@ fn version_is_printed() {
 #[test]
 fn fractions_of_seconds_and_defaults_are_read() {
     let test = TestLeague::new("");
-    let read = |file: &str, path: &str, value: Value| loaded(&test, file, path, value).expect(path);
-    let quarter = |path: &str| read("system", path, json!(0.25));
-    let timeouts = quarter("timeouts.move_timeout_sec").system.timeouts;
+    let read = |path: &str, value: Value| loaded(&test, "system", path, value).expect(path);
+    let quarter = |path: &str| read(path, json!(0.25));
+    let retry = quarter("retry_policy.base_delay_sec").system.retry_policy;
+    let move_timeout = quarter("timeouts.move_timeout_sec").system.timeouts;
     let times = [
-        timeouts.move_timeout_sec.0,
+        move_timeout.move_timeout_sec.0,
         quarter("timeouts.game_over_timeout_sec").game_over_limit(),
         quarter("timeouts.generic_response_timeout_sec").generic_limit(),
-        quarter("timeouts.ping_interval_sec").ping_interval(),
-        quarter("retry_policy.base_delay_sec")
+        quarter("timeouts.ping_interval_sec")
             .system
-            .retry_policy
-            .base_delay_sec
+            .timeouts
+            .ping_interval_sec
             .0,
+        retry.base_delay_sec.0,
         quarter("security.token_ttl_hours").token_lifetime() / 3600,
     ];
     assert_eq!(times, [Duration::from_millis(250); 6]);
-    read("system", "network.default_player_port_range", json!([1, 1]));
-    let without = |path: &str| read("system", path, Value::Null);
+    read("network.default_player_port_range", json!([1, 1]));
+    let without = |path: &str| read(path, Value::Null);
     assert_eq!(without("limits").max_message_bytes(), 10_240);
     let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
     assert_eq!(game_over, Duration::from_secs(5));
-    let shipped = without("timeouts.ping_interval_sec");
-    let minutes = [shipped.max_silence(), shipped.max_absence()].map(|time| time.as_secs() / 60);
-    assert_eq!(minutes, [2, 30]);
+    let shipped = without("timeouts.ping_interval_sec").system.timeouts;
+    assert_eq!(shipped.ping_interval_sec.0, Duration::from_secs(60));
     // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to
     // report, and the delays.
-    let slow = read("system", "retry_policy.base_delay_sec", json!(2));
+    let slow = read("retry_policy.base_delay_sec", json!(2));
     let one = slow.match_limit(1);
     assert_eq!(one, Duration::from_secs(158));
     let more = slow.match_limit(9) - one;
@@ -327,11 +306,10 @@ fn keys_of_the_league_file_take_effect() {
     let secret = text_of(&card["token"]).strip_prefix("tok-p01-");
     assert_eq!(secret.unwrap().len(), 40);
     assert!(text_of(&card["endpoint"]).starts_with("http://127.0.0.1:"));
-    let logs = test.logs();
-    let mut sent = logs.iter().filter(|line| {
-        line["component"] == "league_manager" && line["event_type"] == "message_sent"
-    });
-    assert!(sent.all(|line| line["message"]["sender"] == "league_manager:LM07"));
+    let mut sent = test.logged("message_sent");
+    sent.retain(|line| line["component"] == "league_manager");
+    let is_own = |line: &Value| line["message"]["sender"] == "league_manager:LM07";
+    assert!(sent.iter().all(is_own));
 }
 
 #[test]
@@ -348,11 +326,11 @@ fn keys_of_the_system_file_take_effect() {
         ("P03", "Maximum players reached"),
     ] {
         let endpoint = format!("http://localhost:81{}/mcp", &id[1..]);
-        let answer = register_player(&manager.url(), id, &endpoint);
-        assert!(answer.to_string().contains(expected), "{id}: {answer}");
+        let reply = register_player(&manager.url(), id, &endpoint);
+        check_contains(&reply.to_string(), expected);
     }
-    let body = json!({"league_id": "league_2025_even_odd", "query_type": "GET_STANDINGS"});
-    let asked = message("LEAGUE_QUERY", "player:P01", body);
-    let answer = send(&manager.url(), &asked);
-    assert_eq!(answer["success"], true, "without a token");
+    let body = json!({"league_id": LEAGUE, "query_type": "GET_STANDINGS"});
+    let query = message("LEAGUE_QUERY", "player:P01", body);
+    let reply = send(&manager.url(), &query);
+    assert_eq!(reply["success"], true, "without a token");
 }

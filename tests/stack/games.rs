@@ -1,13 +1,12 @@
-//! The games: who is asked, what is legal, what is drawn, who wins, and how everybody is told. One
-//! row per rule.
+//! The games: the players that are asked, the legal moves, the drawn number and the winner. One row
+//! per rule.
 
 use super::support::offline::{scoring, usual};
-use super::support::rows;
+use super::support::{list_of, rows};
 use league::games::{
-    self, Game, Move, MoveMessages, Win, alternating, even_odd, judge, match_result, points,
-    tic_tac_toe,
+    self, Game, Move, MoveMessages, Win, alternating, even_odd, match_result, points, tic_tac_toe,
 };
-use league::protocol::{ErrorCode, GameResult, Parity};
+use league::protocol::{ErrorCode, GameResult};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -16,7 +15,7 @@ fn players() -> [String; 2] {
     ["P01".into(), "P02".into()]
 }
 
-/// Moves written as one digit or letter each: `15` or `eo`; `-` where somebody is passed over.
+/// Returns moves that are written as one digit or letter each: `15` or `eo`; `-` is no move.
 fn made(text: &str) -> Vec<Move> {
     let word = |letter| match letter {
         "e" => "even",
@@ -25,20 +24,20 @@ fn made(text: &str) -> Vec<Move> {
     };
     let texts: Vec<&str> = text.split_terminator("").skip(1).map(word).collect();
     let mut made = alternating(&texts);
-    made.retain(|item| item.text != "-");
+    made.retain(|played| played.text != "-");
     made
 }
 
-/// How a match ended, in a line. A technical loss is worth less than another.
+/// Returns a result as one line. A technical loss is worth less than another loss.
 fn line(result: &GameResult) -> String {
     let winner = result.winner_player_id.as_deref().unwrap_or("nobody");
     let score = players().map(|id| points(result, &id, &scoring([3, 1, 0, -1])));
-    let (ending, reason) = (result.status, result.reason.as_deref().unwrap());
-    format!("{ending} {winner} {score:?} {reason}")
+    let (status, reason) = (result.status, result.reason.as_deref().unwrap());
+    format!("{status} {winner} {score:?} {reason}")
 }
 
-/// A game, the moves so far, the seats that are asked, and what is legal: a row and a column win,
-/// and so does nobody when the board is full.
+/// A game, the moves so far, the seats that are asked, and the legal moves. A game is over when a
+/// row or a column is complete, or the board is full.
 const TURNS: &str = "
 even_odd | | 0 1 | even odd
 even_odd | e | 1 | even odd
@@ -50,12 +49,11 @@ tic_tac_toe | 132649 | |
 tic_tac_toe | 12354687 | 0 | 9
 tic_tac_toe | 123546879 | |";
 
-/// The registry describes the games for other programs.
 #[test]
 fn registry_agrees_with_the_games() {
     let text = include_str!("../../config/games/games_registry.json");
     let registry: Value = serde_json::from_str(text).unwrap();
-    let described = registry["games"].as_array().unwrap();
+    let described = list_of(&registry["games"]);
     for game in games::GAMES {
         let mut expected = json!({
             "game_type": game.game_type,
@@ -92,11 +90,8 @@ fn move_called_even_is_a_move_like_any_other() {
     };
     let moves = alternating(&["pass", "even", "even", "pass"]);
     let result = game.judge(&players(), &moves, None);
-    assert_eq!(
-        json!(result.choices),
-        json!({"P01": null, "P02": null}),
-        "no choices of Even/Odd"
-    );
+    let no_choices = json!({"P01": null, "P02": null});
+    assert_eq!(json!(result.choices), no_choices);
 
     let details = match_result(&result, &usual()).details;
     let reported = games::moves_by_seat(&players(), &details.choices, &details.moves).unwrap();
@@ -104,7 +99,7 @@ fn move_called_even_is_a_move_like_any_other() {
     assert_eq!(game.replay(&players(), &reported, None), Ok(result));
     let late = [Some("came late".to_string()), None];
     let forfeited = game.forfeit(&players(), &moves[..2], &late);
-    assert_eq!(forfeited.moves.map(|moves| moves.len()), Some(2));
+    assert_eq!(forfeited.moves.unwrap().len(), 2);
 }
 
 #[test]
@@ -117,32 +112,18 @@ fn simultaneous_game_of_two_rounds_asks_both_players_twice() {
         number_range: None,
         ..even_odd::GAME
     };
-    for (text, asked) in [
-        ("", vec![0, 1]),
-        ("e", vec![1]),
-        ("eo", vec![0, 1]),
-        ("eoe", vec![1]),
-        ("eoeo", vec![]),
-    ] {
-        assert_eq!(game.players_to_move(&made(text)), asked, "after {text}");
-    }
+    let asked = ["", "e", "eo", "eoe", "eoeo"].map(|text| game.players_to_move(&made(text)));
+    assert_eq!(asked, [vec![0, 1], vec![1], vec![0, 1], vec![1], vec![]]);
 }
 
 #[test]
 fn games_name_players_to_move_and_legal_moves() {
     for [name, text, asked, legal] in rows(TURNS) {
         let (game, moves) = (games::find(name).unwrap(), made(text));
-        let seats: Vec<String> = game
-            .players_to_move(&moves)
-            .iter()
-            .map(usize::to_string)
-            .collect();
-        assert_eq!(seats.join(" "), asked, "{name} after {text}");
-        assert_eq!(
-            (game.legal_moves)(&moves).join(" "),
-            legal,
-            "{name} after {text}"
-        );
+        let seats: Vec<usize> = asked.split_whitespace().flat_map(str::parse).collect();
+        assert_eq!(game.players_to_move(&moves), seats, "{name} after {text}");
+        let legal_moves = (game.legal_moves)(&moves).join(" ");
+        assert_eq!(legal_moves, legal, "{name} after {text}");
     }
     let position = (tic_tac_toe::GAME.position)(&made("159"));
     assert_eq!(position, "X 2 3\n4 O 6\n7 8 X");
@@ -155,31 +136,29 @@ fn illegal_moves_are_refused_with_the_legal_ones() {
     assert_eq!(even_odd.parse_move(&[], &json!("odd")), Ok("odd"));
     assert_eq!(board.parse_move(&made("1"), &json!("9")), Ok("9"));
     let words = json!(["Even", "EVEN", "e", "maybe", 0, 1, false, true, null, "", " even", ["even"], {"even": 1}]);
-    let fields = json!(["1", 2, "10", "b2", null]);
-    let rows: [(&Game, _, _, _); 2] = [
+    let squares = json!(["1", 2, "10", "b2", null]);
+    let rows = [
         (even_odd, "", words, ["even", "odd"]),
-        (board, "1425687", fields, ["3", "9"]),
+        (board, "1425687", squares, ["3", "9"]),
     ];
     for (game, before, illegal, [one, other]) in rows {
-        for came in illegal.as_array().unwrap() {
-            let refusal = game.parse_move(&made(before), came).unwrap_err();
+        for illegal in list_of(&illegal) {
+            let refusal = game.parse_move(&made(before), illegal).unwrap_err();
             let field = game.messages.field();
-            let told = format!("{field}: got {came}, must be {one:?} or {other:?}");
-            assert_eq!(
-                (refusal.code.clone(), refusal.detail()),
-                (ErrorCode::InvalidChoice, told)
-            );
+            let expected = format!("{field}: got {illegal}, must be {one:?} or {other:?}");
+            assert_eq!(refusal.detail(), expected);
+            assert_eq!(refusal.code, ErrorCode::InvalidChoice);
             assert_eq!(refusal.context["valid_choices"], json!([one, other]));
         }
     }
 }
 
-/// The numbers from which Even/Odd draws.
+/// Returns the numbers from which Even/Odd draws.
 fn numbers() -> RangeInclusive<u32> {
     even_odd::GAME.number_range.clone().unwrap()
 }
 
-/// A game, its moves and the number that is drawn, and how it ends, or why that cannot have been.
+/// A game, its moves and the drawn number, and the result or the reason why it is impossible.
 const ENDS: &str = r#"
 even_odd | eo 8 | WIN P01 [3, 0] P01 chose even, number was 8 (even)
 even_odd | eo 7 | WIN P02 [0, 3] P02 chose odd, number was 7 (odd)
@@ -215,59 +194,27 @@ fn moves_and_number_decide_a_match() {
         let (text, number) = played.split_once(' ').unwrap_or((played, ""));
         let game = games::find(name).unwrap();
         let replayed = game.replay(&players(), &made(text), number.parse().ok());
-        let came = replayed.map_or_else(|why| why, |outcome| line(&outcome));
+        let actual = replayed.map_or_else(|refusal| refusal, |result| line(&result));
         let range = format!("1 to {}", numbers().end());
-        assert_eq!(came, expected.replace("RANGE", &range), "{name} {played}");
+        assert_eq!(actual, expected.replace("RANGE", &range), "{name} {played}");
     }
-    let late = || Some("came late".to_string());
-    for (failures, expected) in [
+    for (fails, expected) in [
         (
-            [late(), None],
+            [true, false],
             "P02 [-1, 3] P01 came late - P02 wins by default",
         ),
         (
-            [None, late()],
+            [false, true],
             "P01 [3, -1] P02 came late - P01 wins by default",
         ),
         (
-            [late(), late()],
+            [true, true],
             "nobody [-1, -1] P01 came late; P02 came late - nobody wins",
         ),
     ] {
-        let outcome = even_odd::GAME.forfeit(&players(), &made("-o"), &failures);
-        assert_eq!(line(&outcome), format!("TECHNICAL_LOSS {expected}"));
-    }
-}
-
-/// What players and manager are told of a win, a draw, a game by turns and a technical loss, `WHY`
-/// being the reason.
-const TOLD: &str = r#"
-{"status": "WIN", "winner_player_id": "P02", "drawn_number": 7, "number_parity": "odd", "choices": {"P01": "even", "P02": "odd"}, "reason": "WHY"}
-{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": 7, "choices": {"P01": "even", "P02": "odd"}, "status": "WIN", "reason": "WHY"}}
-{"status": "DRAW", "winner_player_id": null, "drawn_number": 4, "number_parity": "even", "choices": {"P01": "odd", "P02": "odd"}, "reason": "WHY"}
-{"winner": null, "score": {"P01": 1, "P02": 1}, "details": {"drawn_number": 4, "choices": {"P01": "odd", "P02": "odd"}, "status": "DRAW", "reason": "WHY"}}
-{"status": "WIN", "winner_player_id": "P01", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "reason": "WHY"}
-{"winner": "P01", "score": {"P01": 3, "P02": 0}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": null}, "moves": [{"player_id": "P01", "move": "1"}, {"player_id": "P02", "move": "4"}, {"player_id": "P01", "move": "2"}, {"player_id": "P02", "move": "5"}, {"player_id": "P01", "move": "3"}], "status": "WIN", "reason": "WHY"}}
-{"status": "TECHNICAL_LOSS", "winner_player_id": "P02", "drawn_number": null, "number_parity": null, "choices": {"P01": null, "P02": "odd"}, "reason": "WHY"}
-{"winner": "P02", "score": {"P01": 0, "P02": 3}, "details": {"drawn_number": null, "choices": {"P01": null, "P02": "odd"}, "status": "TECHNICAL_LOSS", "reason": "WHY"}}"#;
-
-#[test]
-fn result_is_the_same_for_players_and_manager() {
-    let late = [Some("came late".to_string()), None];
-    let outcomes = [
-        judge(&players(), [Parity::Even, Parity::Odd], 7),
-        judge(&players(), [Parity::Odd, Parity::Odd], 4),
-        tic_tac_toe::GAME.judge(&players(), &made("14253"), None),
-        even_odd::GAME.forfeit(&players(), &made("-o"), &late),
-    ];
-    let told = |item: &GameResult| {
-        let told = [json!(item), json!(match_result(item, &usual()))];
-        told.map(|told| (told, item.reason.clone().unwrap()))
-    };
-    let lines = TOLD.trim().lines();
-    for (line, (came, why)) in lines.zip(outcomes.iter().flat_map(told)) {
-        let expected: Value = serde_json::from_str(&line.replace("WHY", &why)).unwrap();
-        assert_eq!(came, expected);
+        let failures = fails.map(|fails| fails.then(|| "came late".to_string()));
+        let result = even_odd::GAME.forfeit(&players(), &made("-o"), &failures);
+        assert_eq!(line(&result), format!("TECHNICAL_LOSS {expected}"));
     }
 }
 
@@ -277,21 +224,23 @@ fn draws_are_uniform_and_repeatable() {
     let count_of_numbers = f64::from(*numbers().end());
     let ids = (1..=100).flat_map(|round| (1..=100).map(move |n| format!("R{round}M{n}")));
     let ids: Vec<String> = ids.collect();
-    let fixed = |seed: u64| ids.iter().map(move |id| draw(Some(seed), id));
-    let all = |seed| fixed(seed).collect::<Vec<u32>>();
+    let of_seed = |seed: u64| ids.iter().map(move |id| draw(Some(seed), id));
+    let all = |seed| of_seed(seed).collect::<Vec<u32>>();
     let seeds = (0..10_000).map(|seed| draw(Some(seed), "R1M1"));
-    let small_leagues = (0..1_666).flat_map(|seed| fixed(seed).take(6));
+    let small_leagues = (0..1_666).flat_map(|seed| of_seed(seed).take(6));
     for (row, draws) in [
         ("one seed, all matches", all(7)),
         ("another seed", all(2025)),
         ("all seeds, one match", seeds.collect()),
         ("a small league each", small_leagues.collect()),
     ] {
-        let expected = draws.len() as f64 / count_of_numbers;
-        let count = |n: u32| draws.iter().filter(|drawn| **drawn == n).count() as f64;
-        let off = |n: u32| (count(n) - expected).powi(2) / expected;
-        let chi_square: f64 = numbers().map(off).sum();
         assert!(draws.iter().all(|n| numbers().contains(n)), "{row}");
+        let expected = draws.len() as f64 / count_of_numbers;
+        let deviation = |n: u32| {
+            let count = draws.iter().filter(|drawn| **drawn == n).count();
+            (count as f64 - expected).powi(2) / expected
+        };
+        let chi_square: f64 = numbers().map(deviation).sum();
         // The bound is near the 0.999 quantile (Wilson and Hilferty).
         let freedom = count_of_numbers - 1.0;
         let spread = 2.0 / (9.0 * freedom);

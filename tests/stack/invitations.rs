@@ -1,14 +1,13 @@
-//! What a player believes, chooses and shows, without a network: `tests/scripts/invitations`,
-//! and what no story tells.
+//! The invitations, moves and lines of a player without a network: `tests/scripts/invitations`, and
+//! repeated and failed calls of `choose`.
 
-use super::support::{fake::message_of_line, golden};
+use super::support::{fake::message_of_line, golden, json_of};
 use league::json::decode;
-use league::player::Turn;
 use league::player::display;
 use league::player::invitations::{Invitations, Moves};
 use league::program::terminal::describe_refusal;
 use league::protocol::{
-    ErrorCode, GameError, IncomingMessage, LeagueCompleted, PlayerRequest, ProtocolError, parse,
+    GameError, IncomingMessage, LeagueCompleted, PlayerRequest, ProtocolError, parse,
 };
 use serde_json::Value;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -16,57 +15,55 @@ use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-/// What a refusal is, in short.
+/// Returns `ok` or the code of a refusal.
 fn code<T>(outcome: Result<T, ProtocolError>) -> String {
     outcome.map_or_else(|refusal| refusal.code.to_string(), |_| "ok".into())
 }
 
-/// Does what a line says, `invites R1M1 true b` for instance: who does what, the match, the token
-/// (`-` for none), and the conversation. Says what comes of it. A token is announced beside the
-/// matches, or `inside`, as by other managers. `is_proved` if the manager proves itself.
+/// Does what a line says: a verb, the match, the token (`-`: none) and the conversation, like
+/// `invites R1M1 true b`. Returns the outcome. A token is announced next to the matches, or, with
+/// the verb `inside`, as other managers do, in the match.
+/// `is_proved`: the manager proves itself.
 fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
-    let mut words = line.split(' ').chain(["-"]);
-    let [verb, id, token] = [(); 3].map(|()| words.next().unwrap());
+    let mut words = line.split(' ').chain(["-"; 3]);
+    let [verb, id, token, conversation] = [(); 4].map(|()| words.next().unwrap());
     let token = match token {
         "-" => "null".into(),
         token => format!("\"{token}\""),
     };
-    let conversation = words.next().filter(|item| *item != "-").unwrap_or("a");
+    let conversation = conversation.replace('-', "a");
     let player = if verb == "others" { "P02" } else { "P01" };
     let place = match verb {
         "inside" => "/matches/0/match_token",
         "announces" | "others" => "match_token",
         _ => "auth_token",
     };
-    let output = match verb {
+    let line = match verb {
         "invites" => format!("true invites {id}"),
         "speaks" => format!("true asks {id}"),
         _ => format!(
             "manager announces {id} /matches/0/player_A_id=P03 /matches/0/player_B_id={player}"
         ),
     };
-    let output = format!("{output} {place}={token} conversation_id={conversation}");
-    let IncomingMessage {
-        envelope, message, ..
-    } = parse(&message_of_line(&output)).unwrap();
-    match message {
+    let line = format!("{line} {place}={token} conversation_id={conversation}");
+    let parsed: IncomingMessage<PlayerRequest> = parse(&message_of_line(&line)).unwrap();
+    match parsed.message {
         PlayerRequest::GameInvitation(invitation) => {
-            code(invitations.join(&envelope, invitation, is_proved))
+            code(invitations.join(&parsed.envelope, invitation, is_proved))
         }
         PlayerRequest::RoundAnnouncement(round) => {
             invitations.announce("P01", round);
             String::new()
         }
-        _ => code(invitations.find(&envelope, id)),
+        _ => code(invitations.find(&parsed.envelope, id)),
     }
 }
 
-/// What the player's terminal says: of a GAME_ERROR or a LEAGUE_COMPLETED, or of a message that is
-/// refused for a reason.
+/// Returns the line in the terminal of the player about a GAME_ERROR, a LEAGUE_COMPLETED, or a message
+/// that is refused for a reason.
 fn output(command: &str) -> String {
     let (refused, message) = command.split_once(": ").unwrap();
-    let message: Value =
-        serde_json::from_str(&message.replace("LONG", &"\\u001b[2J".repeat(9_000))).unwrap();
+    let message: Value = json_of(&message.replace("LONG", &"\\u001b[2J".repeat(9_000)));
     match refused {
         "error" => display::game_error(&decode::<GameError>(&message).unwrap()),
         "end" => display::league_over("P01", &decode::<LeagueCompleted>(&message).unwrap()),
@@ -74,8 +71,7 @@ fn output(command: &str) -> String {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {
                 panic!("{reason}")
             };
-            let code = ErrorCode::from(code.to_string());
-            let refusal = ProtocolError::field(code, field, problem);
+            let refusal = ProtocolError::field(code.to_string().into(), field, problem);
             describe_refusal(&message, "192.0.2.7".parse().unwrap(), &refusal)
         }
     }
@@ -108,41 +104,40 @@ fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str
 
 #[test]
 fn repeated_call_gets_the_same_answer() {
-    let (decision, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
+    let (moves, [begun, both]) = (Moves::default(), [2, 2].map(Barrier::new));
     let [even, odd] = ["even", "odd"].map(|choice| Ok(choice.to_string()));
-    let make = |number, choice: &str| decision.get_or_choose(number, || choice.into());
+    let get = |number, choice: &str| moves.get_or_choose(number, || choice.into());
     thread::scope(|scope| {
         let first = scope.spawn(|| {
-            decision.get_or_choose(1, || {
+            moves.get_or_choose(1, || {
                 begun.wait();
-                both.wait(); // the other call is there too, or about to be
+                both.wait(); // the other call has begun, or begins now
                 "odd".into()
             })
         });
         begun.wait();
         let second = scope.spawn(|| {
             both.wait();
-            make(1, "even")
+            get(1, "even")
         });
-        let made = [first, second].map(|call| call.join().unwrap());
-        assert_eq!(made, [odd.clone(), odd.clone()]);
+        let answers = [first, second].map(|call| call.join().unwrap());
+        assert_eq!(answers, [odd.clone(), odd.clone()]);
     });
-    assert_eq!(make(1, "even"), odd);
-    assert_eq!(make(2, "even"), even, "another move");
-    assert!(make(100_000, "even").is_err(), "nobody fills our memory");
+    assert_eq!(get(1, "even"), odd);
+    assert_eq!(get(2, "even"), even, "another move");
+    assert!(get(100_000, "even").is_err(), "more moves than a game has");
 }
 
 #[test]
 fn choose_is_called_again_after_a_panic() {
-    let (decision, asked) = (Moves::default(), AtomicUsize::new(0));
-    let choose = |turn: &Turn| match asked.fetch_add(1, Ordering::SeqCst) {
-        0 => turn.history[7].match_id.clone(),
+    let (moves, calls) = (Moves::default(), AtomicUsize::new(0));
+    let choose = || match calls.fetch_add(1, Ordering::SeqCst) {
+        0 => panic!("the player's mistake"),
         _ => "odd".into(),
     };
-    let turn = Turn::sample();
-    let make = || decision.get_or_choose(1, || choose(&turn));
-    assert!(catch_unwind(AssertUnwindSafe(make)).is_err());
+    let get = || moves.get_or_choose(1, choose);
+    assert!(catch_unwind(AssertUnwindSafe(get)).is_err());
     let odd = Ok("odd".to_string());
-    assert_eq!([make(), make()], [odd.clone(), odd]);
-    assert_eq!(asked.load(Ordering::SeqCst), 2);
+    assert_eq!([get(), get()], [odd.clone(), odd]);
+    assert_eq!(calls.into_inner(), 2);
 }

@@ -1,11 +1,11 @@
-//! The durable record: a journal cut anywhere is resumed and played on to the same end; damage,
-//! another version's journal and `--fresh` lose nothing; of many decisions at the same instant one
+//! The journal: a league is resumed from a journal that is cut anywhere, and ends alike. Damage,
+//! journals of other versions and `--fresh` lose no event. Of many decisions at the same time one
 //! counts.
 
 use super::support::offline::{
     self, Caller, assignment, at, caller, local, meta, result_event, rules, seeded,
 };
-use super::support::{TestLeague, open_again};
+use super::support::{TestLeague, check_contains, files, open_again};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::storage;
@@ -17,54 +17,49 @@ use std::{fs, io, thread, time::Duration};
 /// The first line.
 const HEAD: &str = "{\"journal_version\":5}\n";
 
-/// The league's folder below a data folder.
+/// Returns the folder of the league below a data folder.
 fn folder(data: &Path) -> PathBuf {
     data.join("leagues").join(rules().league.league_id)
 }
 
-/// The bytes of the journal below a data folder.
+/// Returns the bytes of the journal below a data folder.
 fn journal(data: &Path) -> Vec<u8> {
     fs::read(folder(data).join("journal.jsonl")).unwrap()
 }
 
-/// Puts a journal below a data folder.
-fn lay(data: &Path, bytes: &[u8]) {
+/// Writes a journal below a data folder.
+fn write_journal(data: &Path, bytes: &[u8]) {
     fs::create_dir_all(folder(data)).unwrap();
     fs::write(folder(data).join("journal.jsonl"), bytes).unwrap();
 }
 
-/// The journals that were set aside below a data folder.
-fn aside(data: &Path) -> Vec<Vec<u8>> {
-    let mut all = super::support::files(&data.join("leagues"));
+/// Returns the journals that were archived below a data folder.
+fn archived(data: &Path) -> Vec<Vec<u8>> {
+    let mut all = files(&data.join("leagues"));
     all.retain(|path| !path.starts_with(folder(data)) && path.ends_with("journal.jsonl"));
-    all.sort();
     all.iter().map(|path| fs::read(path).unwrap()).collect()
 }
 
-/// Finds the league as a manager does, and says whether it is resumed.
-fn find(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
+/// Opens the league as a manager does. Returns true if it is resumed.
+fn open(data: &Path, fresh: bool) -> io::Result<(Store, bool)> {
     let store = open_again(|| Store::open(data, rules(), fresh, false))?;
-    let resumed = store.read(|league| league.version > 0);
-    Ok((store, resumed))
+    let is_resumed = store.read(|league| league.version > 0);
+    Ok((store, is_resumed))
 }
 
 fn decide(store: &Store, decide: impl FnOnce(&League) -> Option<Event>) {
-    store
-        .commit(|league| Ok::<_, io::Error>((decide(league), ())))
-        .unwrap();
+    let decided = store.commit(|league| Ok::<_, io::Error>((decide(league), ())));
+    decided.unwrap();
 }
 
-/// An agent registers for the first time; or with its token for the second, at this hour, at this
-/// port; unless it has.
+/// Registers an agent for the first time, or again with its token, at this hour and port, except if
+/// it has done so already.
 fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
-    let sender = match id.starts_with('R') {
-        true => format!("referee:{id}"),
-        false => format!("player:{id}"),
-    };
+    let kind = ["player", "referee"][usize::from(id.starts_with('R'))];
     let from = Caller {
         token: again.then(|| format!("tok-{}-first", id.to_lowercase())),
         now: at("10:00:00").plus(Duration::from_secs(3600 * hour)),
-        ..caller(&sender)
+        ..caller(&format!("{kind}:{id}"))
     };
     decide(store, |league| {
         let known = league.members.get(id);
@@ -77,9 +72,8 @@ fn register(store: &Store, id: &str, again: bool, hour: u64, port: u32) {
     });
 }
 
-/// Everybody does what is still to be done, and referees report again what they have reported
-/// before. Before the start a player moves; in round 2 one referee moves and the other is lost, in
-/// round 3 a player's token has expired.
+/// Plays the rest of the league; referees report old results again. Before the start a player moves;
+/// in round 2 one referee moves and the other is lost; in round 3 the token of a player has expired.
 fn play_on(store: &Store) {
     for n in 1..=2 {
         register(store, &format!("REF0{n}"), false, 0, 8000 + n);
@@ -103,22 +97,18 @@ fn play_on(store: &Store) {
             _ => {}
         }
         for n in [1, 1, 2, 2] {
-            report_once(store, &format!("R{round}M{n}"));
+            report(store, &format!("R{round}M{n}"));
         }
     }
     decide(store, |league| (!league.closed).then_some(Event::Closed));
 }
 
-/// The referee of a match reports it; what is recorded already is no event.
-fn report_once(store: &Store, match_id: &str) {
+/// Reports a match. If it is recorded already, there is no event.
+fn report(store: &Store, match_id: &str) {
     decide(store, |league| {
         let game = league.find(match_id).unwrap();
         let event = result_event(league, match_id, &seeded(7, game));
-        assert_eq!(
-            event.is_none(),
-            game.recorded.is_some(),
-            "{match_id} counts once"
-        );
+        assert_eq!(event.is_none(), game.recorded.is_some(), "{match_id}");
         event
     });
 }
@@ -127,10 +117,10 @@ fn table_of(store: &Store) -> Vec<Standing> {
     store.read(|league| league.table())
 }
 
-/// The journal of a whole league, and its table.
+/// Plays a whole league. Returns its journal and its table.
 fn finished(data: &Path) -> (Vec<u8>, Vec<Standing>) {
-    let (store, resumed) = find(data, false).unwrap();
-    assert!(!resumed);
+    let (store, is_resumed) = open(data, false).unwrap();
+    assert!(!is_resumed);
     play_on(&store);
     (journal(data), table_of(&store))
 }
@@ -140,16 +130,13 @@ fn league_resumes_from_a_journal_cut_anywhere() {
     let test = TestLeague::new("");
     let (whole, table) = finished(&test.folder.join("whole"));
     let text = String::from_utf8(whole.clone()).unwrap();
-    assert!(
-        text.starts_with(HEAD),
-        "the first line names the version: {text}"
-    );
-    let counted = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
+    assert!(text.starts_with(HEAD), "the first line: {text}");
+    let counts = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
         .map(|event| text.matches(&format!("{{\"event\":\"{event}\"")).count());
-    assert_eq!(counted, [6 + 3, 1, 3 + 1, 6, 1], "a whole league: {text}");
+    assert_eq!(counts, [6 + 3, 1, 3 + 1, 6, 1], "a whole league: {text}");
     assert!(table.iter().all(|row| row.played == 3), "{table:?}");
 
-    // Of each line a letter, a quarter, half, all but its end, and the whole of it; of one line
+    // Of each line one byte, a quarter, half, all but its end, and the whole of it; of one line
     // every byte.
     let (mut cuts, mut start) = (vec![0], 0);
     for line in text.split_inclusive('\n') {
@@ -161,32 +148,21 @@ fn league_resumes_from_a_journal_cut_anywhere() {
     let last = text.rfind("{\"event\":\"Recorded").unwrap();
     cuts.extend(last..last + text[last..].find('\n').unwrap());
     for cut in cuts {
+        let row = format!("cut at {cut}");
         let data = test.folder.join("cut");
-        lay(&data, &whole[..cut]);
+        write_journal(&data, &whole[..cut]);
         let lines = text[..cut].rfind('\n').map_or(0, |end| end + 1);
         let lines = lines.max(HEAD.len());
-        let (store, resumed) = find(&data, false).unwrap();
+        let (store, is_resumed) = open(&data, false).unwrap();
         let is_closed = cut == whole.len();
-        let is_begun = lines > HEAD.len();
-        assert_eq!(
-            resumed,
-            is_begun && !is_closed,
-            "cut at {cut}: unless it is closed"
-        );
+        assert_eq!(is_resumed, lines > HEAD.len() && !is_closed, "{row}");
         let left = if is_closed { HEAD } else { &text[..lines] };
-        assert_eq!(
-            journal(&data),
-            left.as_bytes(),
-            "cut at {cut}: a torn line is gone"
-        );
-        let set_aside = vec![whole.clone(); usize::from(is_closed)];
-        assert_eq!(aside(&data), set_aside, "cut at {cut}: set aside if closed");
+        assert_eq!(journal(&data), left.as_bytes(), "{row}: whole lines");
+        let expected = vec![whole.clone(); usize::from(is_closed)];
+        assert_eq!(archived(&data), expected, "{row}: archived if closed");
         play_on(&store);
-        assert!(
-            journal(&data) == whole,
-            "cut at {cut}: the same events, each once"
-        );
-        assert_eq!(table_of(&store), table, "cut at {cut}");
+        assert!(journal(&data) == whole, "{row}: the same events");
+        assert_eq!(table_of(&store), table, "{row}");
         drop(store);
         fs::remove_dir_all(data).unwrap();
     }
@@ -197,47 +173,47 @@ fn damaged_journal_is_refused_with_its_line() {
     let test = TestLeague::new("");
     let (whole, _) = finished(&test.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
-    let damage = r#"
-        {"event":"Exploded"}
-        {"event":"Recorded","match_id":
-        {"event":"Closed"}{"event":"Closed"}
-        {"match_id":"R1M1"}
-        {"event":"Recorded","match_id":"R1M1"}
-        7"#;
-    let damage = damage.lines().map(|line| line.trim().as_bytes().to_vec()); // the first is an empty line
-    let not_utf8 = b"{\"event\":\"Cl\xff\"}".to_vec();
-    let mut rows = Vec::new();
-    for line in damage.chain([not_utf8, vec![0; 4]]) {
-        rows.push((line.clone(), lines.len() / 2, "is damaged ("));
+    let mut rows: Vec<(&[u8], usize, &str)> = Vec::new();
+    let damaged: [&[u8]; 9] = [
+        b"",
+        br#"{"event":"Exploded"}"#,
+        br#"{"event":"Recorded","match_id":"#,
+        br#"{"event":"Closed"}{"event":"Closed"}"#,
+        br#"{"match_id":"R1M1"}"#,
+        br#"{"event":"Recorded","match_id":"R1M1"}"#,
+        b"7",
+        b"{\"event\":\"Cl\xff\"}",
+        &[0; 4],
+    ];
+    for line in damaged {
+        rows.push((line, lines.len() / 2, "is damaged ("));
         rows.push((line, lines.len(), "is damaged ("));
     }
-    // The first line says of which version the journal is; none before had one that began so.
-    for version in [
-        "{\"journal_version\":2}",
-        "{\"journal_version\":6}",
-        "{\"event\":\"Closed\"}",
+    // The first line names the version of the journal. No older version had such a line.
+    for line in [
+        r#"{"journal_version":2}"#,
+        r#"{"journal_version":6}"#,
+        r#"{"event":"Closed"}"#,
         "7",
     ] {
-        rows.push((version.into(), 0, "is not of this program's version, 5"));
+        let words = "is not of this program's version, 5";
+        rows.push((line.as_bytes(), 0, words));
     }
-    rows.push((b"{".to_vec(), 0, "is damaged ("));
+    rows.push((b"{", 0, "is damaged ("));
     for (line, at, words) in rows {
-        let row = format!("{:?} as line {}", String::from_utf8_lossy(&line), at + 1);
+        let row = format!("{:?} as line {}", String::from_utf8_lossy(line), at + 1);
         let data = test.folder.join("damaged");
         let after = lines.get(at + 1..).unwrap_or_default();
-        let bytes = [&lines[..at], &[&line, b"\n"], after].concat().concat();
-        lay(&data, &bytes);
-        let error = find(&data, false).map(drop).unwrap_err().to_string();
-        let place = format!("journal.jsonl: line {} {words}", at + 1);
-        assert!(
-            error.contains(&place) && error.contains("--fresh"),
-            "{row}: {error}"
-        );
+        let bytes = [&lines[..at], &[line, b"\n"], after].concat().concat();
+        write_journal(&data, &bytes);
+        let error = open(&data, false).map(drop).unwrap_err().to_string();
+        check_contains(&error, &format!("journal.jsonl: line {} {words}", at + 1));
+        check_contains(&error, "--fresh");
         assert_eq!(error.lines().count(), 1, "{row}: {error}");
-        assert_eq!(journal(&data), bytes, "{row}: nothing was changed");
-        let (store, resumed) = find(&data, true).unwrap();
-        assert!(!resumed, "{row}: a new league");
-        assert_eq!(aside(&data), [bytes], "{row}: the old one is kept");
+        assert_eq!(journal(&data), bytes, "{row}: unchanged");
+        let (store, is_resumed) = open(&data, true).unwrap();
+        assert!(!is_resumed, "{row}: a new league");
+        assert_eq!(archived(&data), [bytes], "{row}: the old one is kept");
         drop(store);
         fs::remove_dir_all(data).unwrap();
     }
@@ -247,30 +223,25 @@ fn damaged_journal_is_refused_with_its_line() {
 fn fresh_and_closed_leagues_are_archived_whole() {
     let test = TestLeague::new("");
     let data = test.folder.join("data");
-    drop(find(&data, true).unwrap());
+    drop(open(&data, true).unwrap());
     assert!(
-        aside(&data).is_empty(),
-        "nothing has happened, so nothing is set aside"
+        archived(&data).is_empty(),
+        "an empty league is not archived"
     );
     let (whole, _) = finished(&data);
-    let pages = data.join("matches").join(rules().league.league_id);
+    let matches = data.join("matches").join(rules().league.league_id);
     for (n, fresh, is_killed) in [(1, false, false), (2, true, false), (3, false, true)] {
-        fs::create_dir_all(&pages).unwrap();
-        fs::write(pages.join("R1M1.json"), "{}").unwrap();
+        fs::create_dir_all(&matches).unwrap();
+        fs::write(matches.join("R1M1.json"), "{}").unwrap();
         if is_killed {
-            storage::archive(&pages).unwrap(); // the journal would have been next
+            storage::archive(&matches).unwrap(); // the journal would have been next
         }
-        let (store, resumed) = find(&data, fresh).unwrap();
-        assert!(!resumed, "a closed league is not resumed");
-        assert_eq!(
-            aside(&data),
-            vec![whole.clone(); n],
-            "every league is kept, also of the same second"
-        );
-        assert!(
-            !pages.exists() && super::support::files(&data.join("matches")).len() == n,
-            "and its match pages"
-        );
+        let (store, is_resumed) = open(&data, fresh).unwrap();
+        assert!(!is_resumed, "a closed league is not resumed");
+        // Every league is kept with its match files, also those of the same second.
+        assert_eq!(archived(&data), vec![whole.clone(); n]);
+        assert!(!matches.exists());
+        assert_eq!(files(&data.join("matches")).len(), n);
         play_on(&store);
     }
 }
@@ -279,17 +250,15 @@ fn fresh_and_closed_leagues_are_archived_whole() {
 fn simultaneous_decisions_are_recorded_once() {
     let test = TestLeague::new("");
     let data = test.folder.join("data");
-    let store = find(&data, false).unwrap().0;
+    let store = open(&data, false).unwrap().0;
     let start = Barrier::new(8);
-    for (n, port) in (1..=3).zip(8101..) {
+    for n in 1..=3 {
         let register = || {
             start.wait();
-            register(&store, &format!("P0{n}"), false, 0, port);
+            register(&store, &format!("P0{n}"), false, 0, 8100 + n);
         };
         thread::scope(|scope| (0..8).for_each(|_| drop(scope.spawn(register))));
     }
-    assert_eq!(
-        journal(&data).iter().filter(|byte| **byte == b'\n').count(),
-        1 + 3
-    );
+    let lines = String::from_utf8(journal(&data)).unwrap();
+    assert_eq!(lines.lines().count(), 1 + 3);
 }

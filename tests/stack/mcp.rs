@@ -1,5 +1,5 @@
-//! The Model Context Protocol on every agent, over real HTTP: both eras message by message, the
-//! tools as they describe themselves, and calls that end in the same handlers as direct ones.
+//! The Model Context Protocol on every agent, over HTTP: both generations of the protocol, the
+//! descriptions of the tools, and tool calls, which reach the same handlers as direct calls.
 //! `by_hand.rs` plays a league through tools.
 
 use super::support::fake::{LEAGUE, message_of_line};
@@ -11,13 +11,14 @@ const HANDSHAKE: [&str; 4] = ["2025-11-25", "2025-06-18", "2025-03-26", "2024-11
 const VERSION: &str = "io.modelcontextprotocol/protocolVersion";
 const KINDS: [AgentKind; 3] = [AgentKind::Manager, AgentKind::Referee, AgentKind::Player];
 
-/// A manager, a referee and a player in a league that waits, each with its name.
+/// Starts a manager, a referee and a player in a lobby. Returns each with its name.
 fn three(test: &TestLeague) -> [(TestProcess, &'static str); 3] {
     let manager = test.manager("");
-    let referee = test.agent(&manager, "REF01", "");
-    let player = test.agent(&manager, "P01", "");
-    referee.line(" is REF01");
-    player.line(" is P01");
+    let [referee, player] = ["REF01", "P01"].map(|id| {
+        let agent = test.agent(&manager, id, "");
+        agent.line(&format!(" is {id}"));
+        agent
+    });
     [
         (manager, "league_manager"),
         (referee, "referee:REF01"),
@@ -25,15 +26,15 @@ fn three(test: &TestLeague) -> [(TestProcess, &'static str); 3] {
     ]
 }
 
-/// A request as it is: the status, and the body as JSON (null: none).
+/// Sends a request. Returns the status, and the body as JSON (null: none).
 fn post(url: &str, headers: &str, request: &Value) -> (u16, Value) {
     let (status, body) = http("POST", url, headers, request.to_string().as_bytes());
     let body = if body.is_empty() { "null" } else { &body };
     (status, json_of(body))
 }
 
-/// A version in a header, a method and its parameters, and the status and code of the answer:
-/// nobody knows a version of 1999, and a league request knows no versions.
+/// A version in a header, a method, its parameters, and status and code of the reply. The version of
+/// 1999 is unknown, and a league message needs no version.
 const VERSIONS: &str = r#"
 2025-06-18 | ping | {} | 200 null
 1999-12-31 | ping | {} | 400 -32022
@@ -58,14 +59,14 @@ fn mcp_with_handshake() {
             post(&agent.url(), &header, &request)
         };
         let own = HANDSHAKE.map(|version| (version, version));
-        for (asked, answered) in own.into_iter().chain([("1999-12-31", HANDSHAKE[0])]) {
+        for (asked, chosen) in own.into_iter().chain([("1999-12-31", HANDSHAKE[0])]) {
             let params = json!({"protocolVersion": asked, "capabilities": {}});
             let (status, mut reply) = ask("-", "initialize", params);
             let instructions = reply["result"]["instructions"].take();
             let length = text_of(&instructions).len();
             assert!((50..900).contains(&length), "{instructions}");
             let expected = json!({
-                "protocolVersion": answered, "capabilities": {"tools": {}}, "instructions": null,
+                "protocolVersion": chosen, "capabilities": {"tools": {}}, "instructions": null,
                 "serverInfo": {"name": name, "version": env!("CARGO_PKG_VERSION")},
             });
             assert_eq!((status, &reply["result"]), (200, &expected), "{asked}");
@@ -74,11 +75,14 @@ fn mcp_with_handshake() {
         assert_eq!(ask("-", "ping", json!({})).1, pong);
         for [version, method, params, expected] in rows(VERSIONS) {
             let (status, reply) = ask(version, method, json_of(params));
-            let came = format!("{status} {}", reply["error"]["code"]);
-            let is_league = expected.ends_with("LEAGUE") && status == 200; // refused or not
-            assert!(is_league || came == expected, "{method} {version}: {reply}");
+            let actual = format!("{status} {}", reply["error"]["code"]);
+            let is_league = expected == "200 LEAGUE" && status == 200; // refused or not
+            assert!(
+                is_league || actual == expected,
+                "{method} {version}: {reply}"
+            );
             if expected.ends_with("-32022") {
-                let supported: Vec<&str> = [STATELESS].into_iter().chain(HANDSHAKE).collect();
+                let supported = [&[STATELESS], &HANDSHAKE[..]].concat();
                 let data = json!({"supported": supported, "requested": "1999-12-31"});
                 assert_eq!(reply["error"]["data"], data);
             }
@@ -88,8 +92,8 @@ fn mcp_with_handshake() {
     }
 }
 
-/// What is asked, by which headers (`version method name`, `-`: none), what is wrong with `_meta`
-/// (`-`: nothing), and the answer.
+/// The method and its tool, the headers (`version method name`, `-`: none), the missing or wrong
+/// field of `_meta` (`-`: none), and the reply.
 const STATELESS_RULES: &str = "
 server/discover | 2026-07-28 server/discover - | - | 200
 tools/list | 2026-07-28 tools/list - | - | 200
@@ -125,34 +129,36 @@ fn mcp_without_handshake() {
         let own = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
         let own = json!({"io.modelcontextprotocol/serverInfo": own});
         let rules = STATELESS_RULES.replace("TOOL ", &format!("{tool} "));
-        for [asked, headers, lacks, expected] in rows(&rules.replace("BASE64", coded)) {
+        for [asked, headers, fault, expected] in rows(&rules.replace("BASE64", coded)) {
             let (method, called) = asked.split_once(' ').unwrap_or((asked, ""));
-            let other = lacks == "other version";
-            let mut meta = json!({VERSION: if other { "1999-12-31" } else { STATELESS }});
+            let is_other = fault == "other version";
+            let mut meta = json!({VERSION: if is_other { "1999-12-31" } else { STATELESS }});
             for key in ["clientInfo", "clientCapabilities"] {
                 meta[format!("io.modelcontextprotocol/{key}")] = json!({});
             }
             let fields = meta.as_object_mut().unwrap();
-            fields.remove(&format!("io.modelcontextprotocol/{lacks}"));
+            fields.remove(&format!("io.modelcontextprotocol/{fault}"));
             let params = json!({"_meta": meta, "name": called, "arguments": {"match_id": "R1M1"}});
-            let keys = ["Protocol-Version", "Method", "Name"].into_iter();
-            let given = keys.zip(headers.split(' ')).filter(|item| item.1 != "-");
-            let given = given.map(|(key, value)| format!("mcp-{key}: {value}\r\n"));
+            let mut lines = String::new();
+            for (key, value) in ["Protocol-Version", "Method", "Name"]
+                .iter()
+                .zip(headers.split(' '))
+            {
+                if value != "-" {
+                    lines += &format!("mcp-{key}: {value}\r\n");
+                }
+            }
             let request = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 7});
-            let (status, reply) = post(&agent.url(), &given.collect::<String>(), &request);
+            let (status, reply) = post(&agent.url(), &lines, &request);
             let code = &reply["error"]["code"];
-            let came = format!("{status} {code}").replace(" null", "");
-            assert_eq!(
-                (&*came, &reply["id"]),
-                (expected, &json!(7)),
-                "{asked} {headers}: {reply}"
-            );
+            let actual = format!("{status} {code}").replace(" null", "");
+            assert_eq!(actual, expected, "{asked} {headers}: {reply}");
+            assert_eq!(reply["id"], 7);
             if expected == "200" {
                 let result = &reply["result"];
                 assert_eq!(result["_meta"], own, "{reply}");
                 assert_eq!(result["resultType"], "complete", "{reply}");
-                let cached = [&result["ttlMs"], &result["cacheScope"]];
-                let is_private = cached == [&json!(0), &json!("private")];
+                let is_private = result["ttlMs"] == 0 && result["cacheScope"] == "private";
                 assert!(is_private || method == "tools/call", "{reply}");
             }
         }
@@ -177,7 +183,7 @@ const DEFAULTED_FIELDS: &str = "protocol message_type sender timestamp conversat
 #[test]
 fn tools_have_schemas_and_annotations() {
     let test = TestLeague::new("");
-    for (((agent, _), kind), expected) in three(&test).iter().zip(&KINDS).zip(TOOLS) {
+    for (((agent, _), kind), expected) in three(&test).iter().zip(KINDS).zip(TOOLS) {
         let list = ask(&agent.url(), "tools/list", json!({}))["tools"].take();
         let names = list_of(&list).iter().map(|tool| text_of(&tool["name"]));
         let mut names: Vec<&str> = names.collect();
@@ -185,31 +191,32 @@ fn tools_have_schemas_and_annotations() {
         assert_eq!(names.join(" "), expected, "{kind}");
         for tool in list_of(&list) {
             for key in ["title", "description"] {
-                let says = text_of(&tool[key]);
-                assert!(says.len() > 8 && !says.contains('\n'), "{tool}");
+                let text = text_of(&tool[key]);
+                assert!(text.len() > 8 && !text.contains('\n'), "{tool}");
             }
             let name = text_of(&tool["name"]);
-            let gets = name.starts_with("get_");
+            let is_getter = name.starts_with("get_");
             let hints = json!({
-                "readOnlyHint": gets || name == "create_schedule",
+                "readOnlyHint": is_getter || name == "create_schedule",
                 "destructiveHint": name == "control_league", "openWorldHint": false,
             });
             assert_eq!(tool["annotations"], hints, "{tool}");
-            assert!(!gets || tool["outputSchema"]["type"] == "object", "{tool}");
+            assert!(
+                !is_getter || tool["outputSchema"]["type"] == "object",
+                "{tool}"
+            );
             let schema = &tool["inputSchema"];
-            if let Some(message) = MessageSpec::accepted_by(*kind).find(|item| item.method == name)
-            {
-                let mut whole = message.schema["required"].clone();
-                let required = whole.as_array_mut().unwrap();
-                required.retain(|key| !DEFAULTED_FIELDS.split(' ').any(|name| *key == name));
-                assert_eq!(schema["required"], whole, "{tool}");
-            } else {
-                let page = include_str!("../../src/protocol.md");
-                let row = format!(
-                    "| `{name}` | {}",
-                    kind.to_string().trim_start_matches("league_")
-                );
-                assert!(page.contains(&row), "no row {row}");
+            match MessageSpec::accepted_by(kind).find(|spec| spec.method == name) {
+                Some(spec) => {
+                    let mut required = list_of(&spec.schema["required"]).to_vec();
+                    required.retain(|key| !DEFAULTED_FIELDS.split(' ').any(|name| *key == name));
+                    assert_eq!(schema["required"], json!(required), "{tool}");
+                }
+                None => {
+                    let page = include_str!("../../src/protocol.md");
+                    let kind = kind.to_string().replace("league_", "");
+                    check_contains(page, &format!("| `{name}` | {kind}"));
+                }
             }
             for (key, argument) in schema["properties"].as_object().into_iter().flatten() {
                 assert!(argument["description"].is_string(), "{name}: {key}");
@@ -218,8 +225,8 @@ fn tools_have_schemas_and_annotations() {
     }
 }
 
-/// Whose tool is called, with which message (of a story; or its type, its sender and its fields),
-/// and words of the answer; a refusal begins with a code, REJECTED or `belongs`.
+/// The agent and its tool, the message (a line of a script; or type, sender and fields), and words
+/// of the reply; a refusal begins with a code, REJECTED or `belongs`.
 const CALLS: &str = r#"
 player choose_parity | true asks R1M1 | E015 match_id R1M1 MATCH_ID_MISMATCH
 player choose_parity | true invites R1M1 | belongs to
@@ -246,7 +253,7 @@ league_manager report_match_result | REPORT | E011 auth_token missing
 league_manager get_standings | ABOUT | standings P01 P07
 league_manager create_schedule | ABOUT | rounds R1M1"#;
 
-/// The message of a row.
+/// Returns the message of a row.
 fn arguments(text: &str, filled: impl Fn(&str) -> String) -> Value {
     match text.split(' ').collect::<Vec<_>>()[..] {
         ["ABOUT"] => json!({"conversation_id": "conv-state", "match_id": "R1M1"}),
@@ -275,32 +282,29 @@ fn tool_call_returns_the_same_as_the_direct_call() {
     };
     for [called, message, words] in rows(CALLS) {
         let (kind, tool) = called.split_once(' ').unwrap();
-        let (agent, _) = three.iter().find(|item| item.1.starts_with(kind)).unwrap();
+        let (agent, _) = three.iter().find(|row| row.1.starts_with(kind)).unwrap();
         let arguments = arguments(message, filled);
         let mut direct = ask(&agent.url(), tool, arguments.clone());
         let mut result = call_tool(&agent.url(), tool, arguments);
         let [content, structured] = ["content", "structuredContent"].map(|key| result[key].take());
         let text = text_of(&content[0]["text"]);
         assert_eq!(content, json!([{"type": "text", "text": text}]), "{tool}");
-        let refused = ["E0", "REJECTED", "belongs"]
-            .iter()
-            .any(|item| words.starts_with(item));
-        let rest = json!({"content": null, "structuredContent": null, "isError": refused, "resultType": "complete"});
+        let starts = ["E0", "REJECTED", "belongs"];
+        let is_refused = starts.iter().any(|start| words.starts_with(start));
+        let rest = json!({"content": null, "structuredContent": null, "isError": is_refused, "resultType": "complete"});
         assert_eq!(result, rest, "{tool}: {text}");
-        for word in words.split(' ') {
-            assert!(text.contains(word), "{tool}: no {word} in {text}");
-        }
-        let is_whole = serde_json::from_str::<Value>(text).is_ok_and(|item| item == structured);
-        assert_eq!(is_whole, !refused, "a refusal is in words: {text}");
+        words.split(' ').for_each(|word| check_contains(text, word));
+        let is_json = serde_json::from_str(text).is_ok_and(|whole: Value| whole == structured);
+        assert_eq!(is_json, !is_refused, "a refusal is a sentence: {text}");
         if ["get_match_state", "start_match"].contains(&tool) {
-            direct = Value::Null; // a refusal is not what an output schema promises
+            direct = Value::Null; // a refusal does not match the output schema
         }
         assert_eq!(timeless(structured), timeless(direct), "{tool}");
     }
 }
 
-/// A reply without what differs from call to call (the token does not: whoever shows its
-/// registration key keeps it).
+/// Returns a reply without its times, which differ from call to call. (The token does not: an agent
+/// that shows its registration key keeps it.)
 fn timeless(mut reply: Value) -> Value {
     for key in ["timestamp", "arrival_timestamp"] {
         reply.as_object_mut().and_then(|fields| fields.remove(key));
@@ -313,24 +317,26 @@ fn tool_call_needs_only_what_its_caller_knows() {
     let test = TestLeague::new("");
     let [(manager, _), _, _] = three(&test);
     let url = manager.url();
-    // The envelope is supplied, and arguments may be left out.
-    let started = call_tool(&url, "start_league", json!({}));
-    let answer = &started["structuredContent"];
-    assert_eq!(answer["message_type"], "LEAGUE_STATUS", "{started}");
-    assert_eq!(answer["conversation_id"], "conv-supplied-start_league");
+    let call_tool =
+        |name: &str, arguments: Value| call_tool(&url, name, arguments)["structuredContent"].take();
+    // The envelope is filled in, and arguments may be missing.
+    let started = call_tool("start_league", json!({}));
+    assert_eq!(started["message_type"], "LEAGUE_STATUS", "{started}");
+    assert_eq!(started["conversation_id"], "conv-supplied-start_league");
+    let mut request = application("Seven", "http://localhost:1/mcp");
+    request["message_type"] = json!("LEAGUE_REGISTER_REQUEST");
+    let joined = send(&url, &request);
+    assert_eq!(joined["status"], "ACCEPTED", "{joined}");
     let token = test.data("agents/P01.json")["token"].clone();
     let query = json!({"auth_token": token, "query_type": "GET_PLAYER_STATS"});
-    let stats = call_tool(&url, "league_query", query);
-    assert_eq!(
-        stats["structuredContent"]["data"]["player_id"], "P01",
-        "{stats}"
-    );
-    let bare = call(&url, "tools/call", json!({"name": "get_standings"}));
-    let table = &bare["result"]["structuredContent"]["standings"];
+    let stats = call_tool("league_query", query);
+    assert_eq!(stats["data"]["player_id"], "P01", "{stats}");
+    let bare = ask(&url, "tools/call", json!({"name": "get_standings"}));
+    let table = &bare["structuredContent"]["standings"];
     assert_eq!(table[0]["player_id"], "P01", "{bare}");
     for params in [
         json!({"name": "guess_parity", "arguments": {}}),
-        json!({"name": "choose_parity", "arguments": {}}), // a player's
+        json!({"name": "choose_parity", "arguments": {}}), // a tool of players
         json!({"name": "GAME_INVITATION", "arguments": {}}),
         json!({"name": "get_standings", "arguments": []}),
         json!({"arguments": {}}),

@@ -1,9 +1,11 @@
-//! A real player between a scripted manager and scripted referees, true ones and strangers: whom it
-//! believes, what it answers, remembers and shows. Whom it believes is tabled in `invitations.rs`;
-//! here it is shown to be asked.
+//! A real player between a fake manager and fake referees, announced ones and strangers: the messages
+//! that it accepts, its replies, its history and its lines on the screen. The rules of acceptance are
+//! tables in `invitations.rs`; these tests show that the player applies them.
 
 use super::support::fake::{self, TOKEN, converse, message_of_line, told};
 use super::support::*;
+use std::io::Write;
+use std::net::TcpStream;
 use std::sync::mpsc::channel;
 use std::time::{Duration, Instant};
 use std::{fs, thread};
@@ -20,7 +22,7 @@ fn unregistered(test: &TestLeague, manager: &FakeAgent, arguments: &str) -> Test
     test.start("player", &arguments)
 }
 
-/// A manager that sends no tokens of its own, so far as it says.
+/// Starts a manager that does not promise to send tokens in its notifications.
 fn silent_about_tokens() -> FakeAgent {
     FakeAgent::new(|request| fake::accepts(request, TOKEN, false))
 }
@@ -29,8 +31,8 @@ fn state(player: &TestProcess) -> Value {
     ask(&player.url(), "get_player_state", json!({}))
 }
 
-/// Whom a player believes whose manager has promised a token.
-const BELIEVED: &str = "
+/// The replies of a player whose manager has promised tokens.
+const ACCEPTED: &str = "
 manager announces R1M1 tok-true: ok
 strange invites R1M1: E012
 true asks R1M1: E015
@@ -43,15 +45,15 @@ true complains R1M1: ok
 true asks R1M1: chooses
 true invites R5M1 player_id=P02: E012";
 
-/// How matches end: the last end counts.
+/// The ends of a match that is played again: the last one counts.
 const ENDS: &str = "
 replay invites R1M1: joins
 replay ends R1M1 P02: ok
 true ends R1M1 P01: E015
 manager ends: ok";
 
-/// What it sees in its terminal meanwhile.
-const SEEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
+/// Lines on the screen of the player.
+const ON_SCREEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
 P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we
 P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
 
@@ -60,7 +62,7 @@ fn only_the_announced_referee_is_accepted() {
     let (test, manager) = (TestLeague::new(""), fake::manager());
     let mut player = player(&test, &manager, "play even");
     let url = player.url();
-    converse(&url, BELIEVED);
+    converse(&url, ACCEPTED);
     let before = state(&player).to_string();
     let before = before.replace("\"strategy\":\"even\"", "");
     let shows_choice = before.contains("even") || before.contains("odd");
@@ -72,17 +74,18 @@ fn only_the_announced_referee_is_accepted() {
     assert_eq!(after["matches"][0]["result"]["choices"]["P01"], "even");
     converse(&url, ENDS);
     player.wait_for_success();
-    let page = test.data("players/P01/history.json");
-    assert_eq!(page["matches"][0]["result"]["winner_player_id"], "P02");
-    // Each end is printed once.
-    let (output, complained) = (player.output(), player.errors());
-    let shown = output.matches("R1M1: you (even) ").count();
-    assert_eq!(shown, 2, "{output}");
-    for line in SEEN.lines() {
-        check_contains(&complained, line);
-    }
-    assert!(!complained.contains('\u{1b}'));
-    check_no_token(&(output + &complained));
+    let history = test.data("players/P01/history.json");
+    let result = &history["matches"][0]["result"];
+    assert_eq!(result["winner_player_id"], "P02");
+    // Each of the two ends is printed once.
+    let (output, errors) = (player.output(), player.errors());
+    let printed = output.matches("R1M1: you (even) ").count();
+    assert_eq!(printed, 2, "{output}");
+    ON_SCREEN
+        .lines()
+        .for_each(|line| check_contains(&errors, line));
+    assert!(!errors.contains('\u{1b}'));
+    check_no_token(&(output + &errors));
 }
 
 #[test]
@@ -103,9 +106,9 @@ true ends R1M1 P01: ok"
         );
         converse(&player.url(), &story);
         wait_until("the history is written", || {
-            let page = test.data("players/P01/history.json");
-            let known = list_of(&page["matches"]).len();
-            known == expected && state(&player)["record"]["wins"] == expected
+            let history = test.data("players/P01/history.json");
+            let count = list_of(&history["matches"]).len();
+            count == expected && state(&player)["record"]["wins"] == expected
         });
     }
 }
@@ -115,19 +118,19 @@ fn disabled_tokens_may_be_missing() {
     let test = TestLeague::new("system security.enable_auth_tokens=false");
     let manager = fake::manager();
     let player = player(&test, &manager, "");
-    let story = "
+    let script = "
 manager announces R1M1 tok-true: ok
 true invites R1M1 auth_token=null: joins
 true asks R1M1 auth_token=null: chooses
 true complains R1M1 auth_token=null: ok
 true ends R1M1 P01 auth_token=null: ok";
-    converse(&player.url(), story);
+    converse(&player.url(), script);
 }
 
 #[test]
 fn only_the_manager_ends_a_player() {
-    // The manager has not said a word since the registration.
-    let story = "
+    // The manager has sent no message since the registration.
+    let script = "
 manager tells auth_token=tok-p01-wrong: E012
 manager ends auth_token=tok-p01-wrong: E012
 manager tells: ok
@@ -136,7 +139,7 @@ manager tells auth_token=null: ";
     for (manager, more) in [(fake::manager(), proves), (silent_about_tokens(), "ok")] {
         let test = TestLeague::new("");
         let mut player = player(&test, &manager, "");
-        converse(&player.url(), &[story, more].concat());
+        converse(&player.url(), &[script, more].concat());
         assert!(player.child.try_wait().unwrap().is_none());
         assert_eq!(state(&player)["state"], "ACTIVE");
         converse(&player.url(), "manager ends: ok");
@@ -149,21 +152,21 @@ fn new_registration_archives_the_history() {
     let test = TestLeague::new("");
     let manager = FakeAgent::counting(|n, request| {
         let token = request["params"]["auth_token"].as_str();
-        let token = token.map_or(format!("{TOKEN}{n}"), String::from); // renewed in place
+        let token = token.map_or(format!("{TOKEN}{n}"), String::from); // a token is renewed in place
         fake::accepts(request, &token, true)
     });
     let mut first = player(&test, &manager, "");
     let token = format!("{TOKEN}0");
-    let story = format!(
+    let script = format!(
         "manager announces R1M1 auth_token={token}: ok
 true invites R1M1: joins
 true ends R1M1 P01: ok"
     );
-    converse(&first.url(), &story);
+    converse(&first.url(), &script);
     test.data("players/P01/history.json");
     let port = first.port();
     first.kill();
-    // The same port; the same port, and an id that it asks for but does not get; another port.
+    // The same port; the same port, and an id that it requests but does not get; another port.
     for (port, id) in [(&*port, "P01"), (&port, "p1"), ("0", "P01")] {
         let again = player(&test, &manager, &format!("--port {port} --player-id {id}"));
         assert_eq!(state(&again)["record"]["wins"], 1, "{port} {id}");
@@ -174,12 +177,8 @@ true ends R1M1 P01: ok"
     fs::remove_file(test.folder.join("data/agents/P01.json")).unwrap();
     let fresh = player(&test, &manager, "");
     assert_eq!(state(&fresh)["matches"], json!([]));
-    let kept = files(&test.folder.join("data/players"));
-    let mut kept = kept.iter().map(|path| path.to_string_lossy());
-    assert!(
-        kept.any(|path| path.contains("P01~")),
-        "set aside, not lost"
-    );
+    let all = files(&test.folder.join("data/players"));
+    check_contains(&format!("{all:?}"), "P01~");
 }
 
 #[test]
@@ -188,19 +187,19 @@ fn requests_before_the_registration_wait() {
     let manager = fake::manager_after(&gate);
     let player = unregistered(&test, &manager, "");
     manager.first("LEAGUE_REGISTER_REQUEST");
-    let (answer, answers) = channel();
+    let (sender, replies) = channel();
     for line in [
         "manager announces R9M1",
         "true invites R9M1",
         "manager ends auth_token=null",
     ] {
-        let (url, answer) = (player.url(), answer.clone());
-        thread::spawn(move || answer.send(told(&send(&url, &message_of_line(line))).to_string()));
+        let (url, sender) = (player.url(), sender.clone());
+        thread::spawn(move || sender.send(told(&send(&url, &message_of_line(line))).to_string()));
     }
-    let early = answers.recv_timeout(Duration::from_millis(300));
-    assert!(early.is_err(), "answered before it is registered");
+    let early = replies.recv_timeout(Duration::from_millis(300));
+    assert!(early.is_err(), "a reply before the registration");
     gate.open();
-    let mut all = [(); 3].map(|()| answers.recv_timeout(time_limit()).unwrap());
+    let mut all = [(); 3].map(|()| replies.recv_timeout(time_limit()).unwrap());
     all.sort();
     assert_eq!(all, ["E011", "joins", "ok"]);
 }
@@ -212,22 +211,25 @@ fn player_waits_for_its_manager() {
         0..5 => FakeReply::Close,
         _ => fake::answers(request),
     });
-    let bare = manager.url.replace("/mcp", ""); // a manager's address needs no path
+    let bare = manager.url.replace("/mcp", ""); // the address of a manager needs no path
     let arguments = format!("--manager {bare} --contact-endpoint http://elsewhere:8101/mcp");
     let mut player = test.start("player", &arguments);
     player.line("others reach us at http://elsewhere:8101/mcp");
     converse(&player.url(), "manager ends: ok");
     player.wait_for_success();
-    let output = player.errors();
+    let errors = player.errors();
     let waits = format!("waiting for the league manager at {}: it ", manager.url);
-    assert_eq!(
-        output.matches(&waits).count(),
-        1,
-        "again only after some seconds: {output}"
-    );
+    // The line is printed again only after some seconds.
+    assert_eq!(errors.matches(&waits).count(), 1, "{errors}");
     let requests = manager.received("LEAGUE_REGISTER_REQUEST");
-    let same = |item: &Value| item["conversation_id"] == requests[0]["conversation_id"];
-    assert!(requests.len() == 6 && requests.iter().all(same));
+    let conversation = |request: &Value| request["conversation_id"].clone();
+    let first = conversation(&requests[0]);
+    assert_eq!(requests.len(), 6);
+    assert!(
+        requests
+            .iter()
+            .all(|request| conversation(request) == first)
+    );
 }
 
 #[test]
@@ -237,7 +239,9 @@ fn agent_killed_during_registration_sends_the_same_key() {
         let manager = fake::manager_after(&gate);
         let key = |n: usize| {
             let requests = &manager.requests;
-            let request = until("it asks", || requests.lock().unwrap().get(n).cloned());
+            let request = until("the agent registers", || {
+                requests.lock().unwrap().get(n).cloned()
+            });
             let meta = &request["params"][format!("{program}_meta")];
             text_of(&meta["registration_key"]).to_string()
         };
@@ -249,9 +253,10 @@ fn agent_killed_during_registration_sends_the_same_key() {
         assert!(first.len() == 32 && card["token"].is_null(), "{program}");
         killed.kill();
         gate.open();
-        start().line(&format!("is {id}"));
-        start().line(&format!("is {id}"));
-        assert_eq!([key(1), key(2)], [&*first, &*first], "{program}");
+        for n in [1, 2] {
+            start().line(&format!("is {id}"));
+            assert_eq!(key(n), first, "{program}");
+        }
         let is_logged = |line: &Value| line.to_string().contains(&first);
         assert!(!test.logs().iter().any(is_logged), "{program}");
     }
@@ -259,26 +264,24 @@ fn agent_killed_during_registration_sends_the_same_key() {
 
 #[test]
 fn remote_player_names_its_own_address() {
-    let Some(own) = own_address() else {
-        return;
-    };
+    let Some(own) = own_address() else { return };
     let test = TestLeague::new("");
-    // Nobody needs to reach the manager there.
+    // No agent calls the manager at this endpoint.
     let anywhere = format!("--host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
     let manager = test.manager(&anywhere);
-    let from_afar = format!("--manager http://{own}:{}", manager.port());
-    let near = test.start("player", &format!("{from_afar} --host 127.0.0.1"));
+    let remote = format!("--manager http://{own}:{}", manager.port());
+    let near = test.start("player", &format!("{remote} --host 127.0.0.1"));
     near.line("listening on http://localhost:");
-    let player = test.start("player", &format!("{from_afar} --player-id P07"));
+    let player = test.start("player", &format!("{remote} --player-id P07"));
     player.line("is P07");
     let endpoint = format!("http://{own}:{}/mcp", player.port());
     player.line(&format!("others reach us at {endpoint}"));
     assert_eq!(test.data("agents/P07.json")["endpoint"], endpoint);
-    converse(&endpoint, "true asks R1M1: E015"); // it answers there
+    converse(&endpoint, "true asks R1M1: E015"); // the player is reachable there
 }
 
-/// What came in the manager's place: the status, the body, and the words of the line.
-const NO_LETTING_IN: &str = r#"
+/// A reply to the registration: the status, the body, and the words of the line on the screen.
+const REJECTIONS: &str = r#"
 200 OK | {"result": {"message_type": "LEAGUE_REGISTER_RESPONSE", "status": "REJECTED", "player_id": null, "reason": "Maximum players reached: \u001b]0;x\u0007 2 may register"}} | rejected: Maximum players
 200 OK | {"result": {"message_type": "LEAGUE_ERROR", "error_code": "E003", "error_description": "no\u001b[2J", "context": {"problem": "none"}}} | refused: E003 no�[2J: none
 200 OK | {"error": {"code": -32000, "message": "\u001b[31mno"}} | answered JSON-RPC error -32000 "\u{1b}[31mno"
@@ -288,30 +291,26 @@ const NO_LETTING_IN: &str = r#"
 
 #[test]
 fn rejected_player_prints_the_reason() {
-    for [status, body, expected] in rows(NO_LETTING_IN) {
+    for [status, body, expected] in rows(REJECTIONS) {
         let test = TestLeague::new("");
         let body = body.replace("ESCAPE", "\u{1b}");
         let manager = FakeAgent::new(move |request| {
             let is_referee = request["params"]["message_type"] == "REFEREE_REGISTER_REQUEST";
-            let body = match is_referee {
-                true => body.replace("LEAGUE_REGISTER", "REFEREE_REGISTER"),
-                false => body.clone(),
-            };
-            fake::status(status, &body)
+            let kind = ["LEAGUE_REGISTER", "REFEREE_REGISTER"][usize::from(is_referee)];
+            fake::status(status, &body.replace("LEAGUE_REGISTER", kind))
         });
+        let is_plain = |output: &str| !output.contains(['\u{1b}', '\u{7}']);
         for program in ["player", "referee"] {
             let mut agent = test.start(program, &format!("--manager {}", manager.url));
             assert_eq!(agent.wait().code(), Some(1));
-            agent.wait_for_error("\n");
-            let output = agent.errors();
-            assert!(output.contains(expected), "{program}: {output}");
-            let is_plain = output.lines().count() == 1 && !output.contains(['\u{1b}', '\u{7}']);
-            assert!(is_plain, "{program}: {output}");
+            let errors = agent.errors();
+            check_contains(&errors, expected);
+            let is_line = errors.lines().count() == 1 && is_plain(&errors);
+            assert!(is_line, "{program}: {errors}");
         }
         for word in ["status", "start"] {
             let (code, output) = test.run_tool(&format!("{word} --manager {}", manager.url));
-            let is_plain = !output.contains(['\u{1b}', '\u{7}']);
-            assert!(is_plain && code == Some(1), "{word}: {output}");
+            assert!(is_plain(&output) && code == Some(1), "{word}: {output}");
         }
     }
 }
@@ -461,4 +460,35 @@ true invites R1M1: joins
 true ends R1M1 P01: ok";
     converse(&player.url(), story);
     player.wait_for_error("P01: the history is not saved: ");
+}
+
+#[test]
+fn result_in_hand_at_the_end_is_saved() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let mut player = player(&test, &manager, "");
+    let url = player.url();
+    converse(&url, "manager announces R1M1: ok\ntrue invites R1M1: joins");
+
+    // One half of GAME_OVER comes before the end of the league, the other half after it.
+    // (The library itself waits for the whole of a body of up to 1,024 bytes.)
+    let mut params = message_of_line("true ends R1M1 P01");
+    params["game_result"]["reason"] = json!("so it went ".repeat(100));
+    let body =
+        json!({"jsonrpc": "2.0", "method": "notify_match_result", "params": params, "id": 1});
+    let body = body.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    let mut stream = TcpStream::connect(("127.0.0.1", player.port().parse().unwrap())).unwrap();
+    let (first, second) = body.split_at(20);
+    stream.write_all((head + first).as_bytes()).unwrap();
+    for _ in 0..50 {
+        converse(&url, "manager tells: ok"); // meanwhile a worker takes the first half
+    }
+    converse(&url, "manager ends: ok");
+    stream.write_all(second.as_bytes()).unwrap();
+    player.wait_for_success();
+    let history = test.data("players/P01/history.json");
+    assert_eq!(history["matches"][0]["match_id"], "R1M1");
 }

@@ -1,6 +1,8 @@
-//! The rooms that only calculate: the schedule as laws that hold for every number of players;
-//! standings, retries and the order of notifications as rows of `tests/scripts/rules`.
+//! Rules without processes: the schedule as laws that hold for every number of players; standings,
+//! retries and the order of notifications as golden scripts of `tests/scripts/rules`.
 
+use super::support::offline::{league_with, rules, scoring};
+use super::support::{golden, offline_league};
 use league::games::Scoring;
 use league::manager::notifications::{Notification, Progress, Published};
 use league::manager::recipient::{Delivery, Recipient};
@@ -8,16 +10,14 @@ use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
 use league::net::client::Client;
 use league::net::log::Log;
-use league::program::config::{Backoff, RetryPolicy, Seconds};
+use league::program::attempts::Attempts;
+use league::program::config::{RetryPolicy, Seconds};
 use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
 use serde_json::Value;
-
-use super::support::offline::{league_with, rules, scoring};
-use super::support::{golden, offline_league};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
-use std::{cell::RefCell, time::Duration};
+use std::time::Duration;
 
 #[test]
 fn schedule_has_every_pair_once_with_balanced_roles() {
@@ -25,42 +25,29 @@ fn schedule_has_every_pair_once_with_balanced_roles() {
         let row = format!("{n} players, {cycles} cycles");
         let players: Vec<String> = (1..=n).map(|n| format!("P{n:02}")).collect();
         let rounds = round_robin(&players, cycles as u32);
-        // So many that each rests as often as all others.
+        // With an odd number of players each one rests once in a cycle.
         assert_eq!(rounds.len(), cycles * (n - (n + 1) % 2), "{row}: rounds");
         let mut met = BTreeMap::<_, Vec<bool>>::new();
         for round in &rounds {
             let busy: BTreeSet<&String> = round.iter().flatten().collect();
-            assert_eq!(
-                busy.len(),
-                2 * round.len(),
-                "{row}: nobody twice in {round:?}"
-            );
+            assert_eq!(busy.len(), 2 * round.len(), "{row}: twice in {round:?}");
             for [a, b] in round {
                 met.entry((a.min(b), a.max(b))).or_default().push(a < b);
             }
         }
         assert_eq!(met.len(), n * (n - 1) / 2, "{row}: pairs");
         for (pair, lower_is_a) in &met {
-            let turns = (0..cycles).map(|cycle| lower_is_a[0] == (cycle % 2 == 0));
-            let turns: Vec<bool> = turns.collect();
-            assert_eq!(
-                *lower_is_a, turns,
-                "{row}: {pair:?} meet once a cycle and change roles"
-            );
+            // A pair meets once in a cycle, and changes roles.
+            assert_eq!(lower_is_a.len(), cycles, "{row}: {pair:?}");
+            let alternates = lower_is_a.windows(2).all(|two| two[0] != two[1]);
+            assert!(alternates, "{row}: {pair:?}");
         }
         for player in &players {
-            let times = |seat: usize| {
-                rounds
-                    .iter()
-                    .flatten()
-                    .filter(|pair| pair[seat] == *player)
-                    .count()
-            };
-            assert!(
-                times(0).abs_diff(times(1)) <= 1,
-                "{row}: {player} is A {} times",
-                times(0)
-            );
+            let [as_a, as_b] = [0, 1].map(|seat| {
+                let pairs = rounds.iter().flatten();
+                pairs.filter(|pair| pair[seat] == *player).count()
+            });
+            assert!(as_a.abs_diff(as_b) <= 1, "{row}: {player}, {as_a}, {as_b}");
         }
     }
     for few in [vec![], vec!["P01".into()]] {
@@ -68,36 +55,45 @@ fn schedule_has_every_pair_once_with_balanced_roles() {
     }
 }
 
-/// `3,1,0,0 wins,draws P01>P02 P03`: the table after these matches, in a league with these points
-/// for a match won, drawn, lost and technically lost, and these tie-breaks.
+/// `3,1,0,0 wins,draws P01>P02 P03`: returns the table after these matches. The points are for a
+/// match won, drawn, lost and technically lost; then come the tie-breaks.
 fn table(row: &str) -> String {
     let [points, ties, script] = row.splitn(3, ' ').collect::<Vec<_>>()[..] else {
         panic!("{row}")
     };
     let points: Vec<i32> = points.split(',').flat_map(str::parse).collect();
     let ties = ties.split(',').filter(|word| *word != "-");
-    let scoring = Scoring {
-        tiebreakers: ties
-            .map(|item| serde_json::from_value(item.into()).unwrap())
-            .collect(),
+    let ties = ties.map(|word| serde_json::from_value(word.into()).unwrap());
+    let mut rules = rules();
+    rules.league.scoring = Scoring {
+        tiebreakers: ties.collect(),
         ..scoring(points.try_into().unwrap())
     };
-    let mut rules = rules();
-    rules.league.scoring = scoring;
     offline_league::table(&league_with(rules, script))
 }
 
-/// Returns the error that a word names.
-fn failure(word: &str) -> CallError {
-    match word {
+/// Returns the result of a call that a word names.
+fn result(word: &str) -> Result<(), CallError> {
+    Err(match word {
+        "answer" => return Ok(()),
+        "json_rpc_error" => CallError::JsonRpc(-32603, "it crashed".into()),
+        "http_500" => CallError::HttpStatus(500, "Oh".into()),
         "late" => CallError::Timeout(Duration::from_secs(30)),
+        "hung_up" => CallError::HungUp("connection reset".into()),
+        "cut_off" => CallError::Truncated("it is over 10 bytes".into()),
         "gone" => CallError::Unreachable("refused".into()),
-        _ => CallError::wrong(ProtocolError::new(ErrorCode::MissingField, "nonsense"), ""),
-    }
+        "closed" | "refused" => CallError::Unreachable("connection refused".into()),
+        "local_fault" => CallError::Local("no thread".into()),
+        "wrong" | "wrong_answer" => {
+            let error = ProtocolError::new(ErrorCode::MissingField, "nonsense");
+            CallError::wrong(error, "")
+        }
+        other => panic!("{other}: no such result"),
+    })
 }
 
-/// `3 exponential late gone`: what comes of so many attempts in all which fail so at first, and the
-/// pauses between them in seconds.
+/// `3 exponential late gone`: at most three attempts, of which the first two fail so. Returns their
+/// result, and the pauses between them in seconds.
 fn retried(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
     let policy = RetryPolicy {
@@ -105,37 +101,31 @@ fn retried(row: &str) -> String {
         base_delay_sec: Seconds(Duration::from_secs(2)),
         backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
     };
-    let (pauses, mut made) = (RefCell::new(Vec::new()), 0);
-    let attempt = || {
+    let mut attempts = Attempts::new(policy);
+    let (mut pauses, mut made) = (Vec::new(), 0);
+    let end = loop {
         made += 1;
-        words
-            .get(made + 1)
-            .map(|word| failure(word))
-            .map_or(Ok(()), Err)
+        let Err(error) = result(words.get(made + 1).unwrap_or(&"answer")) else {
+            break "done".to_string();
+        };
+        match attempts.next_delay() {
+            Some(delay) if error.is_retryable() => pauses.push(delay.as_secs()),
+            _ => break error.explain(),
+        }
     };
-    let pause = |delay: Duration| pauses.borrow_mut().push(delay.as_secs());
-    let done = policy.retry(pause, CallError::is_retryable, attempt);
-    let end = done.map_or_else(|error| error.explain(), |()| "done".into());
     let longest = policy.max_total_time(Duration::from_secs(30)).as_secs();
-    format!(
-        "{made} attempts, pauses {:?}: {end}; at most {longest} s",
-        pauses.into_inner()
-    )
+    format!("{made} attempts, pauses {pauses:?}: {end}; at most {longest} s")
 }
 
-/// `referee ping:late table:gone`: the calls to an agent with their results, and what it is after each.
+/// `referee ping:late table:gone`: the calls to an agent with their results. Returns the state of the
+/// agent after each.
 fn called(row: &str) -> String {
     let mut words = row.split(' ');
     let kind = match words.next() {
         Some("referee") => AgentKind::Referee,
         _ => AgentKind::Player,
     };
-    let policy = RetryPolicy {
-        max_retries: 3,
-        base_delay_sec: Seconds(Duration::from_secs(2)),
-        backoff_strategy: Backoff::Exponential,
-    };
-    let mut agent = Recipient::new(kind, policy, Duration::from_secs(60));
+    let mut agent = Recipient::new(kind, &rules().system);
     let client = Client::new(
         "league_manager",
         Arc::new(Log::new(Path::new("none"), "test")),
@@ -152,49 +142,42 @@ fn called(row: &str) -> String {
                 progress: Progress::default(),
             },
         };
-        let result = match result {
-            "answer" => Ok(Value::Null),
-            word => Err(failure(word)),
-        };
+        let result = self::result(result).map(|()| Value::Null);
         agent.record_call(&call, &result, Duration::ZERO, Published::default());
         states.push(format!("{:?}", agent.status.referee));
     }
     let problem = &agent.status.problem;
-    format!("{}; {problem}", states.join(", "))
+    let gone = ["", "; no program is there"][usize::from(agent.is_gone())];
+    format!("{}; {problem}{gone}", states.join(", "))
 }
 
 fn offline_league_table() -> PlayerRequest {
     league_with(rules(), "").standings_update().into()
 }
 
-/// `8,4,9,over`: the number of results, that of rounds, the announcement; the league is over.
+/// `8,4,9,over`: the number of results, the number of rounds, the announcement; the league is over.
 fn progress(text: &str) -> Progress {
     let parts: Vec<&str> = text.split(',').collect();
-    let results = Progress {
+    Progress {
         results: parts[0].parse().unwrap(),
         rounds: parts[1].parse().unwrap(),
-        ..Progress::default()
-    };
-    Progress {
         announcement: parts[2].parse().unwrap(),
         is_over: parts.get(3) == Some(&"over"),
-        ..results
     }
 }
 
-/// Returns all that an agent with this progress is sent, one after the other.
+/// Returns all notifications that an agent with this progress is sent, one after the other.
 fn lacking(mut received: Progress, newest: Progress) -> String {
     let mut lines = String::new();
     while let Some((notification, next)) = received.next_notification(newest) {
         lines += &format!("{notification:?}\n");
         received = next;
     }
-    assert_eq!(received.next_notification(newest), None);
     lines
 }
 
 /// `table late after 3 of 3`: a notification, the result of its last call, and the number of calls
-/// that failed one after the other.
+/// that failed one after the other. Returns `told` if the notification is not sent again.
 fn told(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
     let notification = match words[0] {
@@ -204,20 +187,9 @@ fn told(row: &str) -> String {
         "end" => Notification::LeagueEnd,
         other => panic!("{other}: no such notification"),
     };
-    let error = match words[1] {
-        "answer" => None,
-        "json_rpc_error" => Some(CallError::JsonRpc(-32603, "it crashed".into())),
-        "wrong_answer" => Some(failure("wrong")),
-        "http_500" => Some(CallError::HttpStatus(500, "Oh".into())),
-        "late" => Some(failure("late")),
-        "hung_up" => Some(CallError::HungUp("connection reset".into())),
-        "cut_off" => Some(CallError::Truncated("it is over 10 bytes".into())),
-        "refused" => Some(failure("gone")),
-        "local_fault" => Some(CallError::Local("no thread".into())),
-        other => panic!("{other}: no such result"),
-    };
-    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse().unwrap());
-    let is_received = notification.is_received(error.as_ref(), failed, attempts);
+    let error = result(words[1]).err();
+    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse::<u32>().unwrap());
+    let is_received = notification.is_received(error.as_ref(), failed >= attempts);
     ["still lacking", "told"][usize::from(is_received)].into()
 }
 

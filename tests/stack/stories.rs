@@ -1,9 +1,8 @@
-//! The league on paper: the stories of `tests/scripts` of who is let in, which results are taken
-//! and what is told of them, and what the operator may do; and laws that hold in all of many
-//! leagues.
+//! Offline leagues: the golden scripts of `tests/scripts` about registrations, results and orders of
+//! the operator, and laws that hold in many leagues.
 
 use super::support::offline::{
-    caller, enter, happen, meta, play_round, referees, rules, seeded, started,
+    caller, enter, happen, meta, play_round, referees, rules, seeded, start, started,
 };
 use super::support::offline_league;
 use league::manager::league::League;
@@ -21,65 +20,57 @@ fn league_golden() {
 fn longest_notifications_fit_the_limit() {
     const MOST: usize = 256 << 10;
     let mut league = League::new(rules());
-    let place = |n: usize| format!("http://localhost:{:04}/", 9000 + n) + &r#"\""#.repeat(89); // escaped in JSON
     for n in 1..=108 {
         let kind = [AgentKind::Player, AgentKind::Referee][usize::from(n > 100)];
+        let escaped = r#"\""#.repeat(89); // two bytes each in JSON
+        let endpoint = format!("http://localhost:{}/{escaped}", 9000 + n);
         let longest = AgentMeta {
             display_name: "\u{1}".repeat(50), // six bytes each in JSON
-            ..meta(kind, &place(n))
+            ..meta(kind, &endpoint)
         };
         enter(&mut league, &longest, &caller(&format!("{kind}:new")));
     }
     let longest = league.members["P05"].meta.contact_endpoint.len();
     assert_eq!((longest, league.members.len()), (200, 108), "legal at most");
     assert_eq!(league.ids(AgentKind::Player)[99], "P100", "not by letter");
-    let event = league.start_event(None, league.pairings());
-    happen(&mut league, event);
+    let mut league = start(league);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
     let event = league.assign_open_matches(1, &referees(&league)[..1], token);
     happen(&mut league, event);
-    let size = |notice: Value| notice.to_string().len();
+    let length = |message: Value| message.to_string().len();
     for reader in [None, Some("REF01"), Some("REF02")] {
-        let announced = size(json!(league.announcement(1, reader)));
+        let announced = length(json!(league.announcement(1, reader)));
         assert!(announced < MOST, "{reader:?}");
     }
-    assert!((40_000..MOST).contains(&size(json!(league.standings_update()))));
-    assert!(size(json!(league.league_completed())) < MOST);
+    assert!((40_000..MOST).contains(&length(json!(league.standings_update()))));
+    assert!(length(json!(league.league_completed())) < MOST);
 }
 
 #[test]
 fn matches_are_assigned_by_capacity() {
-    for (players, n) in [2, 3, 4, 5, 7, 8]
-        .iter()
-        .flat_map(|players| (1..64).map(move |n| (*players, n)))
-    {
-        // One to three referees that carry one, two or five matches each.
-        let carries = [n % 4, n / 4 % 4, n / 16].map(|item| [0, 1, 2, 5][item]);
-        let carries: Vec<u32> = carries.into_iter().filter(|item| *item > 0).collect();
-        let mut league = started(players, &carries);
+    let leagues = [2, 3, 4, 5, 7, 8].into_iter();
+    for (players, n) in leagues.flat_map(|players| (1..64).map(move |n| (players, n))) {
+        // One to three referees with a capacity of one, two or five matches each.
+        let capacities = [n % 4, n / 4 % 4, n / 16].map(|digit| [0, 1, 2, 5][digit]);
+        let mut capacities = capacities.to_vec();
+        capacities.retain(|capacity| *capacity > 0);
+        let mut league = started(players, &capacities);
         for round in 1..=league.rounds() {
             play_round(&mut league, round, |game| seeded(7, game));
-            let load = |id: &String| {
+            let load = |id: String| {
                 let round = league.matches_of_round(round).iter();
-                round.filter(|game| game.referee() == Some(id)).count() as u32
+                round.filter(|game| game.referee() == Some(&id)).count() as u32
             };
-            let load = referees(&league).iter().map(load).collect::<Vec<_>>();
-            let laden: Vec<(u32, u32)> =
-                load.iter().copied().zip(carries.iter().copied()).collect();
-            let words = format!("{players} players, round {round}: (matches, capacity) {laden:?}");
-            let fits = load.iter().sum::<u32>() <= carries.iter().sum();
-            let is_within = laden.iter().all(|(matches, capacity)| matches <= capacity);
-            assert!(!fits || is_within, "above capacity: {words}");
-            for (mine, my) in &laden {
-                let better = |(its, other): &(u32, u32)| mine * other > (its + 1) * my;
-                let is_best = !laden.iter().any(better);
-                assert!(is_best, "another could carry it better: {words}");
+            let loads: Vec<u32> = referees(&league).into_iter().map(load).collect();
+            let row = format!("{players} players, {capacities:?}, round {round}: {loads:?}");
+            let fits = loads.iter().sum::<u32>() <= capacities.iter().sum();
+            for (load, capacity) in loads.iter().zip(&capacities) {
+                assert!(!fits || load <= capacity, "above capacity: {row}");
+                let mut others = loads.iter().zip(&capacities);
+                let is_worst = others.any(|(other, its)| load * its > (other + 1) * capacity);
+                assert!(!is_worst, "another referee has more room: {row}");
             }
         }
-        assert_eq!(
-            league.open_round(),
-            None,
-            "{players} players and {carries:?}"
-        );
+        assert_eq!(league.open_round(), None, "{players}, {capacities:?}");
     }
 }

@@ -1,34 +1,29 @@
-//! A league on paper: registered, started and played in memory by the rules alone, without a clock,
-//! a process or a socket. Whatever is decided is an event; `happen` applies it. The rules are its
-//! own, not the shipped ones.
+//! An offline league: registered, started and played in memory by the rules alone, without a clock,
+//! a process or a socket. Each decision is an event, and `happen` applies it. The configuration is
+//! the one of the tests.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
 use super::files::FILES;
-use league::games::{self, derive_seed, even_odd, judge, parity, tic_tac_toe};
-use league::games::{Scoring, TieBreak};
-use league::json::decode;
+use super::json_of;
+use league::games::{self, Scoring, even_odd, judge, parity, tic_tac_toe};
 use league::manager::league::{Event, League, Match, Member};
-use league::manager::recipient::AgentStatus;
 use league::manager::registration::{Application, Rejection};
-use league::manager::rounds::Waiting;
 use league::net::agent::Request;
 use league::program::config::{Config, LeagueFile};
-pub use league::protocol::AgentMeta;
 use league::protocol::{
-    AgentKind, Envelope, GameResult, MatchResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
+    AgentKind, AgentMeta, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
 };
-use league::values::Timestamp;
-use serde_json::json;
+use league::values::{Timestamp, derive_seed};
 use std::collections::BTreeSet;
-use std::{net::IpAddr, net::Ipv4Addr, sync::Arc, time::Duration};
+use std::net::{IpAddr, Ipv4Addr};
 
-/// This machine, and another one.
+/// The address of this machine, and one of another machine.
 pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
-/// The game of every league on paper.
+/// The game of every offline league.
 pub const GAME: &str = "even_odd";
 
-/// What results are worth in points: won, drawn, lost, and technically lost. No tie is broken.
+/// Returns the points for a match won, drawn, lost and technically lost. There are no tie-breaks.
 pub fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
     Scoring {
         win_points,
@@ -39,17 +34,16 @@ pub fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i
     }
 }
 
-/// Three points for a win, one for a draw.
+/// Returns three points for a win and one for a draw.
 pub fn usual() -> Scoring {
     scoring([3, 1, 0, 0])
 }
 
-/// The configuration of the tests, for a league named `paper` in which there is room for everybody:
+/// Returns the configuration of the tests, for a league named `paper` with up to a thousand players:
 /// P01 to P04 are listed at the ports 8101 to 8104, REF01 and REF02 at 8001 and 8002.
 pub fn rules() -> Config {
     fn file<T: serde::de::DeserializeOwned>(name: &str) -> T {
-        let (_, text) = FILES.iter().find(|(its, _)| *its == name).unwrap();
-        serde_json::from_str(text).unwrap()
+        json_of(FILES.iter().find(|file| file.0 == name).unwrap().1)
     }
     let mut league: LeagueFile = file("leagues/league_2025_even_odd.json");
     league.league_id = "paper".into();
@@ -63,17 +57,17 @@ pub fn rules() -> Config {
     }
 }
 
-/// A moment of the day on which everything on paper happens.
+/// Returns a time of the day on which all events of offline leagues happen.
 pub fn at(time: &str) -> Timestamp {
     Timestamp::parse(&format!("2025-01-15T{time}Z")).unwrap()
 }
 
-/// `http://localhost:PORT/mcp`.
+/// Returns `http://localhost:PORT/mcp`.
 pub fn local(port: u32) -> String {
     format!("http://localhost:{port}/mcp")
 }
 
-/// A faultless agent.
+/// Returns the valid meta of an agent.
 pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
     let is_referee = kind == AgentKind::Referee;
     AgentMeta {
@@ -89,7 +83,7 @@ pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
     }
 }
 
-/// Who asks to be let in, as what, from where and when.
+/// The sender of a registration.
 #[derive(Debug, Clone)]
 pub struct Caller {
     pub kind: AgentKind,
@@ -98,13 +92,13 @@ pub struct Caller {
     pub peer: IpAddr,
     pub trusted: bool,
     pub referee_wanted: bool,
-    /// Whether no member answers.
+    /// No member of the league answers.
     pub unanswered: bool,
     pub secret: String,
     pub now: Timestamp,
 }
 
-/// A request from this machine, at ten.
+/// Returns a sender on this machine, at ten o'clock.
 pub fn caller(sender: &str) -> Caller {
     let is_referee = sender.starts_with("referee:");
     Caller {
@@ -120,15 +114,15 @@ pub fn caller(sender: &str) -> Caller {
     }
 }
 
-/// A request of `sender` at ten, from this machine.
-pub fn request(sender: &str, conversation_id: &str) -> Request {
+/// Returns a request from this machine, at ten o'clock.
+pub fn request(sender: &str, token: Option<&str>) -> Request {
     Request {
         envelope: Envelope {
             protocol: PROTOCOL.into(),
             sender: sender.into(),
             timestamp: at("10:00:00"),
-            conversation_id: conversation_id.into(),
-            auth_token: None,
+            conversation_id: "conv-offline".into(),
+            auth_token: token.map(String::from),
             league_id: None,
             round_id: None,
             match_id: None,
@@ -137,107 +131,96 @@ pub fn request(sender: &str, conversation_id: &str) -> Request {
     }
 }
 
-/// What the league says to a registration; nothing happens yet.
+/// Returns the decision of the league about a registration. Nothing is applied.
 pub fn register(
     league: &League,
     meta: &AgentMeta,
     from: &Caller,
 ) -> (Option<Event>, Result<Member, Rejection>) {
-    let mut request = request(&from.sender, "conv-registration");
-    request.envelope.auth_token.clone_from(&from.token);
+    let mut request = request(&from.sender, from.token.as_deref());
     request.peer = from.peer;
-    let mut unreachable = BTreeSet::new();
-    if from.unanswered {
-        unreachable.extend(league.members.keys().cloned());
-    }
-    let application = Application {
+    let members = league.members.keys().filter(|_| from.unanswered);
+    league.decide_registration(&Application {
         kind: from.kind,
         meta,
         request: &request,
         trusted: from.trusted,
         referee_wanted: from.referee_wanted,
         max_per_address: 4,
-        unreachable: &unreachable,
+        unreachable: &members.cloned().collect(),
         secret: &from.secret,
         now: from.now,
-    };
-    league.decide_registration(&application)
+    })
 }
 
-/// Applies what was decided, if anything.
+/// Applies an event, if there is one.
 pub fn happen(league: &mut League, event: Option<Event>) {
     event.iter().for_each(|event| league.apply(event));
 }
 
-/// Registers an agent, which must be let in.
+/// Registers an agent, which must be accepted.
 pub fn enter(league: &mut League, meta: &AgentMeta, from: &Caller) -> Member {
     let (event, admission) = register(league, meta, from);
     happen(league, event);
     admission.unwrap()
 }
 
-/// A league with so many players, and referees of these capacities, not yet started.
+/// Returns a lobby with so many players, and with referees of these capacities.
 pub fn lobby(players: u32, capacities: &[u32]) -> League {
     let names: Vec<String> = (1..=players).map(|n| format!("Player {n}")).collect();
     lobby_with(rules(), &names, capacities)
 }
 
-/// The same, by these rules and with these names.
+/// Returns a lobby with these rules, with players of these names, and with referees of these
+/// capacities.
 pub fn lobby_with(rules: Config, names: &[String], capacities: &[u32]) -> League {
+    let game_types = vec![rules.league.game_type.clone()];
     let mut league = League::new(rules);
-    let agent = |league: &League, kind, endpoint: String| AgentMeta {
-        game_types: vec![league.config.league.game_type.clone()],
-        ..meta(kind, &endpoint)
-    };
     for (n, capacity) in (1..).zip(capacities) {
-        let mut referee = agent(&league, AgentKind::Referee, local(8000 + n));
+        let mut referee = meta(AgentKind::Referee, &local(8000 + n));
+        referee.game_types.clone_from(&game_types);
         referee.max_concurrent_matches = Some(*capacity);
         enter(&mut league, &referee, &caller("referee:somebody"));
     }
     for (n, name) in (1..).zip(names) {
-        let mut player = agent(&league, AgentKind::Player, local(8100 + n));
-        player.display_name = name.clone();
+        let mut player = meta(AgentKind::Player, &local(8100 + n));
+        player.game_types.clone_from(&game_types);
+        player.display_name.clone_from(name);
         enter(&mut league, &player, &caller("player:somebody"));
     }
     league
 }
 
-/// The same, started with a seed.
+/// Returns a started league with so many players, and with referees of these capacities.
 pub fn started(players: u32, capacities: &[u32]) -> League {
     start(lobby(players, capacities))
 }
 
-/// Starts a league with a seed.
+/// Starts a league, with the seed 7.
 pub fn start(mut league: League) -> League {
     let event = league.start_event(Some(7), league.pairings());
     happen(&mut league, event);
     league
 }
 
-/// The ids of all referees.
+/// Returns the ids of all referees.
 pub fn referees(league: &League) -> Vec<String> {
     let referees = league.members(AgentKind::Referee).into_iter();
     referees.map(|referee| referee.id.clone()).collect()
 }
 
-/// The open matches of a round for the referees that are there; each token is made once only.
-pub fn assignment(league: &League, round: u32, present: &[String]) -> Option<Event> {
+/// Returns the event that assigns the open matches of a round to the available referees, with new
+/// tokens.
+pub fn assignment(league: &League, round: u32, available: &[String]) -> Option<Event> {
     let mut made = league.version * 100;
     let token = |player: &str| {
         made += 1;
         format!("{player}-{made}")
     };
-    league.assign_open_matches(round, present, token)
+    league.assign_open_matches(round, available, token)
 }
 
-/// Gives them out.
-pub fn assign_open_matches(league: &mut League, round: u32, present: &[&str]) {
-    let present: Vec<String> = present.iter().map(|id| id.to_string()).collect();
-    let event = assignment(league, round, &present);
-    happen(league, event);
-}
-
-/// How a match ends in the league of that seed: both choices and the number follow from it.
+/// Returns the result of a match with this seed: both choices and the number follow from the seed.
 pub fn seeded(seed: u64, game: &Match) -> GameResult {
     let choice = |player: &String| parity(derive_seed(seed, &[player, &game.id]) as u32);
     let choices = game.players.each_ref().map(choice);
@@ -245,39 +228,35 @@ pub fn seeded(seed: u64, game: &Match) -> GameResult {
     judge(&game.players, choices, number.unwrap())
 }
 
-/// A report of how a match ended.
-pub fn report(league: &League, game: &Match, result: MatchResult) -> MatchResultReport {
+/// Returns a report of a result.
+pub fn report(league: &League, game: &Match, outcome: &GameResult) -> MatchResultReport {
+    let config = &league.config.league;
     MatchResultReport {
-        league_id: league.config.league.league_id.clone(),
+        league_id: config.league_id.clone(),
         round_id: game.round,
         match_id: game.id.clone(),
-        game_type: league.config.league.game_type.clone(),
-        result,
+        game_type: config.game_type.clone(),
+        result: games::match_result(outcome, &config.scoring),
     }
 }
 
-/// What the league says to the report of a match's own referee, which tells this outcome; nothing
-/// happens yet.
+/// Returns the event that the referee's report of this result causes. Nothing is applied.
 pub fn result_event(league: &League, match_id: &str, outcome: &GameResult) -> Option<Event> {
     let game = league.find(match_id).unwrap();
-    let report = report(
-        league,
-        game,
-        games::match_result(outcome, &league.config.league.scoring),
-    );
+    let report = report(league, game, outcome);
     let referee = &league.members[game.referee().unwrap()];
     let event = league.check_report(referee, &report, at("11:00:00"));
     event.unwrap()
 }
 
-/// Has the referee of a match report its outcome, which must be recorded.
+/// Records the result of a match, which has none yet.
 pub fn play(league: &mut League, match_id: &str, outcome: impl Fn(&Match) -> GameResult) {
     let event = result_event(league, match_id, &outcome(league.find(match_id).unwrap()));
     assert!(event.is_some(), "{match_id} is recorded already");
     happen(league, event);
 }
 
-/// Plays a round to its end, with all referees.
+/// Plays all open matches of a round, with all referees.
 pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> GameResult) {
     let event = assignment(league, round, &referees(league));
     happen(league, event);
@@ -286,80 +265,77 @@ pub fn play_round(league: &mut League, round: u32, outcome: impl Fn(&Match) -> G
     open.iter().for_each(|id| play(league, id, &outcome));
 }
 
-/// How a match ends: player A `wins`, nobody does (`drawn`), one or both fail (`A-fails`,
-/// `B-fails`, `both-fail`); after these moves of tic-tac-toe player A has won, as somebody says
-/// (`moves:14253`); else as it happens.
+/// Returns the result that a word names: player A wins (`wins`), a draw (`drawn`), one or both fail
+/// (`A-fails`, `B-fails`, `both-fail`), a claim that player A has won with these moves of
+/// tic-tac-toe (`moves:14253`); any other word is the result with the seed 7.
 pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
-    let late = |fails: bool| fails.then(|| "came late".to_string());
-    let both = how == "both-fail";
-    let failures = [
-        late(both || how == "A-fails"),
-        late(both || how == "B-fails"),
-    ];
-    let choices = match how {
-        "wins" => Some([Parity::Even, Parity::Odd]),
-        "drawn" => Some([Parity::Odd, Parity::Odd]),
-        _ => None,
-    };
-    let claimed = how.strip_prefix("moves:").map(|moves| {
-        let texts: Vec<&str> = moves.split_terminator("").skip(1).collect();
-        games::alternating(&texts)
-    });
     move |game| {
-        let players = game.players.clone();
-        if let Some(moves) = claimed.clone() {
-            return GameResult {
-                status: ResultStatus::Win,
-                winner_player_id: Some(players[0].clone()),
-                reason: Some("so it was".into()),
-                ..tic_tac_toe::GAME.result_without_winner(&players, &moves)
-            };
-        }
-        match choices {
-            Some(choices) => judge(&players, choices, 8),
-            None if failures == [None, None] => seeded(7, game),
-            None => even_odd::GAME.forfeit(&players, &[], &failures),
+        let players = &game.players;
+        let fails = |fails: [bool; 2]| {
+            let failures = fails.map(|fails| fails.then(|| "came late".to_string()));
+            even_odd::GAME.forfeit(players, &[], &failures)
+        };
+        match how {
+            "wins" => judge(players, [Parity::Even, Parity::Odd], 8),
+            "drawn" => judge(players, [Parity::Odd, Parity::Odd], 8),
+            "A-fails" => fails([true, false]),
+            "B-fails" => fails([false, true]),
+            "both-fail" => fails([true, true]),
+            _ => match how.strip_prefix("moves:") {
+                None => seeded(7, game),
+                Some(moves) => {
+                    let moves: Vec<&str> = moves.split_terminator("").skip(1).collect();
+                    let moves = games::alternating(&moves);
+                    GameResult {
+                        status: ResultStatus::Win,
+                        winner_player_id: Some(players[0].clone()),
+                        reason: Some("so it was".into()),
+                        ..tic_tac_toe::GAME.result_without_winner(players, &moves)
+                    }
+                }
+            },
         }
     }
 }
 
-/// A league that went as a script says, its rounds parted by bars: `Ada>Bob` was won by the first,
-/// and their choices differed; `Ada=Bob` drawn, with equal choices; `Ada!Bob` lost technically by
-/// the second, `Ada#Bob` by both; `Ada?Bob` is not played yet, and `Ada` plays none.
+/// Returns the league of a script, whose rounds stand between bars: `Ada>Bob` was won by the first
+/// player, `Ada=Bob` drawn, `Ada!Bob` lost technically by the second and `Ada#Bob` by both;
+/// `Ada?Bob` is not played yet, and `Ada` plays no match.
 pub fn told(script: &str) -> League {
     league_with(rules(), script)
 }
 
-/// The same, by these rules.
+/// Returns the league of a script with these rules.
 pub fn league_with(rules: Config, script: &str) -> League {
-    let is_sign = |item: char| ">=!#?".contains(item);
-    let names = script.split(|item| is_sign(item) || item == '|' || item == ' ');
-    let names: BTreeSet<&str> = names.filter(|item| !item.is_empty()).collect();
+    const SIGNS: [char; 5] = ['>', '=', '!', '#', '?'];
+    let words = script.split([' ', '|']).filter(|word| !word.is_empty());
+    let names: BTreeSet<&str> = words.flat_map(|word| word.split(SIGNS)).collect();
     let names: Vec<String> = names.into_iter().map(String::from).collect();
     let id = |name: &str| {
-        let place = names.iter().position(|item| item == name).unwrap();
+        let place = names.iter().position(|own| own == name).unwrap();
         AgentKind::Player.format_id(place as u32 + 1)
     };
     let rounds = script.split('|').map(|round| {
-        let words = round.split_whitespace();
-        words.filter_map(|word| word.split_once(is_sign)).collect()
+        let pairs = round.split(' ').filter_map(|word| word.split_once(SIGNS));
+        pairs.map(|(a, b)| [id(a), id(b)]).collect()
     });
-    let rounds: Vec<Vec<(&str, &str)>> = rounds.collect();
-    let pairs = |round: &Vec<(&str, &str)>| round.iter().map(|(a, b)| [id(a), id(b)]).collect();
     let mut league = lobby_with(rules, &names, &[10]);
-    let event = league.start_event(Some(7), rounds.iter().map(pairs).collect());
+    let event = league.start_event(Some(7), rounds.collect());
     happen(&mut league, event);
-    let signs = script.chars().filter(|item| is_sign(*item));
+    for round in 1..=league.rounds() {
+        let event = assignment(&league, round, &referees(&league));
+        happen(&mut league, event);
+    }
     let ids: Vec<String> = league.matches.iter().map(|game| game.id.clone()).collect();
-    (1..=rounds.len()).for_each(|round| assign_open_matches(&mut league, round as u32, &["REF01"]));
-    for (match_id, sign) in ids.iter().zip(signs) {
-        match sign {
-            '>' => play(&mut league, match_id, ends("wins")),
-            '=' => play(&mut league, match_id, ends("drawn")),
-            '!' => play(&mut league, match_id, ends("B-fails")),
-            '#' => play(&mut league, match_id, ends("both-fail")),
-            _ => {}
-        }
+    for (match_id, sign) in ids.iter().zip(script.matches(SIGNS)) {
+        let how = match sign {
+            ">" => "wins",
+            "=" => "drawn",
+            "!" => "B-fails",
+            "#" => "both-fail",
+            _ => continue,
+        };
+        play(&mut league, match_id, ends(how));
     }
     league
 }

@@ -1,7 +1,6 @@
-//! Stories about a league on paper, as golden scripts.
+//! An offline league that is run by golden scripts.
 //!
-//! After each command the manager dies: what its journal gives must be the same league, to the last
-//! field.
+//! After each command the manager dies: its journal must give the same league, to the last field.
 
 use super::offline::{self, Caller, caller, ends, lobby, meta};
 use super::{golden, json_of};
@@ -11,7 +10,6 @@ use league::manager::registration::registration_reply;
 use league::program::config::Config;
 use league::protocol::{
     AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
-    Standing,
 };
 use league::values::Timestamp;
 use serde::Serialize;
@@ -28,7 +26,7 @@ pub fn play(folder: &str) {
     });
 }
 
-/// The text with `x*51` where 51 times x stands, as `value_of` reads it.
+/// Returns the text with `x*51` in place of 51 times x, as `value_of` reads it.
 fn with_repeats_folded(text: &str) -> String {
     let signs: Vec<char> = text.chars().collect();
     let runs = signs.chunk_by(|one, other| one == other);
@@ -70,7 +68,7 @@ impl Command {
     }
 
     fn has(&self, word: &str) -> bool {
-        self.words.iter().any(|item| item == word)
+        self.words.iter().any(|own| own == word)
     }
 
     fn text(&self, key: &str) -> Option<&str> {
@@ -85,16 +83,12 @@ impl Command {
         self.word(1).parse().unwrap()
     }
 
-    /// An object over whose fields the options are written but these; `result/winner` is a field of
-    /// a field.
-    fn changes<T: serde::de::DeserializeOwned>(
-        &self,
-        object: impl Serialize,
-        with_field: &[&str],
-    ) -> T {
+    /// Returns an object with the options as its fields, except those that are `used`;
+    /// `result/winner` is a field of a field.
+    fn changes<T: serde::de::DeserializeOwned>(&self, object: impl Serialize, used: &[&str]) -> T {
         let mut whole = json!(object);
         for (path, text) in &self.options {
-            if !with_field.contains(&&**path) {
+            if !used.contains(&&**path) {
                 let steps = path.split('/');
                 *steps.fold(&mut whole, |place, step| &mut place[step]) = value_of(text);
             }
@@ -103,27 +97,27 @@ impl Command {
     }
 }
 
-/// JSON, or a text; `x*51` is 51 times x.
+/// Reads JSON, or else a text; `x*51` is 51 times x.
 fn value_of(text: &str) -> Value {
-    let times = text
-        .rsplit_once('*')
-        .map(|(part, times)| (part, times.parse()));
-    let Some((part, Ok(times))) = times else {
+    let repeated = text.rsplit_once('*');
+    let repeated = repeated.and_then(|(part, times)| Some((part, times.parse().ok()?)));
+    let Some((part, times)) = repeated else {
         return serde_json::from_str(text).unwrap_or_else(|_| text.into());
     };
     let (rest, last) = part.split_at(part.char_indices().last().unwrap().0);
     format!("{rest}{}", last.repeat(times)).into()
 }
 
-/// An answer as JSON: a line for each element where there is a list in it.
-fn shown(answer: &Value) -> String {
+/// Returns a reply as JSON: one line for each element if it contains a list.
+fn shown(reply: &Value) -> String {
     let line = |(key, value): (&String, &Value)| match value {
         Value::Array(list) if !list.is_empty() => {
-            list.iter().map(|item| format!("{key}: {item}\n")).collect()
+            let lines = list.iter().map(|element| format!("{key}: {element}\n"));
+            lines.collect()
         }
         other => format!("{key}: {other}\n"),
     };
-    match answer {
+    match reply {
         Value::Object(fields) if fields.values().any(Value::is_array) => {
             fields.iter().map(line).collect()
         }
@@ -131,18 +125,16 @@ fn shown(answer: &Value) -> String {
     }
 }
 
-/// The table of a league, a line for each player.
+/// Returns the table of a league, a line for each player.
 pub fn table(league: &League) -> String {
-    let line = |item: &Standing| {
-        let [won, drawn, lost] = [item.wins, item.draws, item.losses];
-        assert_eq!(item.played, won + drawn + lost);
-        let score = format!("{won} won, {drawn} drawn, {lost} lost");
-        format!(
-            "{}. {}: {}, {score}\n",
-            item.rank, item.player_id, item.points
-        )
-    };
-    league.table().iter().map(line).collect()
+    let mut output = String::new();
+    for row in league.table() {
+        let [won, drawn, lost] = [row.wins, row.draws, row.losses];
+        assert_eq!(row.played, won + drawn + lost);
+        let (rank, id, points) = (row.rank, row.player_id, row.points);
+        output += &format!("{rank}. {id}: {points}, {won} won, {drawn} drawn, {lost} lost\n");
+    }
+    output
 }
 
 /// A league, its journal as it is on the disk, and the time.
@@ -164,21 +156,21 @@ impl OfflineLeague {
         }
     }
 
-    /// Does a command, after which the manager dies; says what came of it.
+    /// Does a command, after which the manager dies. Returns the output of the command.
     pub fn does(&mut self, line: &str) -> String {
         if let Some(rest) = line.strip_prefix("try ") {
-            return self.clone().does(rest); // and nothing has happened
+            return self.clone().does(rest); // the league stays as it was
         }
-        let output = self.tries(&Command::new(line));
+        let output = self.run(&Command::new(line));
         let mut again = League::new(self.league.config.clone());
         let events = self.journal.lines();
         events.for_each(|line| again.apply(&json_of(line)));
         assert_eq!(again.table(), self.league.table());
-        assert_eq!(again, self.league, "what the journal gives");
+        assert_eq!(again, self.league, "the journal gives another league");
         output
     }
 
-    fn tries(&mut self, command: &Command) -> String {
+    fn run(&mut self, command: &Command) -> String {
         match command.word(0) {
             "league" => self.begin(command),
             "rules" => {
@@ -197,7 +189,10 @@ impl OfflineLeague {
                 String::new()
             }
             "register" => self.register(command),
-            "who" => self.who(command),
+            "who" => {
+                let member = self.authenticate(command.word(1), command.text("token"));
+                member.map_or_else(refused, |member| member.id.clone())
+            }
             "start" => match self.league.missing_to_start() {
                 None => {
                     let event = self.league.start_event(Some(7), self.league.pairings());
@@ -225,8 +220,8 @@ impl OfflineLeague {
         words.into()
     }
 
-    /// `league players=4 capacities=2,2 cycles=1 game=tic_tac_toe`: agents have registered, with
-    /// the tokens `tok-p01-first` and so on.
+    /// `league players=4 capacities=2,2 cycles=1 game=tic_tac_toe`: a lobby whose agents have the
+    /// tokens `tok-p01-first` and so on.
     fn begin(&mut self, command: &Command) -> String {
         let capacities = command.text("capacities").unwrap_or_default();
         let capacities: Vec<u32> = capacities.split(',').flat_map(str::parse).collect();
@@ -242,29 +237,27 @@ impl OfflineLeague {
     }
 
     /// `register player P07 at=9001 from=elsewhere token=… key=…`; `sender`, `untrusted`, `wanted`,
-    /// `unanswered` (no member answers), fields of the meta; `whole`: what is answered, and nothing
-    /// happens.
+    /// `unanswered` (no member answers), fields of the meta; `whole`: the reply, and nothing is
+    /// applied.
     fn register(&mut self, command: &Command) -> String {
         self.registrations += 1;
         let (kind, name) = (command.word(1), command.word(2));
         let sender = format!("{kind}:{name}");
+        let is_elsewhere = command.text("from").is_some();
         let from = Caller {
             kind: decode::<AgentKind>(&kind.into()).unwrap(),
             token: command.text("token").map(String::from),
             trusted: !command.has("untrusted"),
             referee_wanted: command.has("wanted"),
             unanswered: command.has("unanswered"),
-            peer: command
-                .text("from")
-                .map_or(offline::HERE, |_| offline::ELSEWHERE),
+            peer: [offline::HERE, offline::ELSEWHERE][usize::from(is_elsewhere)],
             secret: self.registrations.to_string(),
             now: self.now,
             ..caller(command.text("sender").unwrap_or(&sender))
         };
-        let place = value_of(command.text("at").unwrap_or_default());
-        let endpoint = match place.as_u64() {
-            Some(port) => offline::local(port as u32),
-            None => place.as_str().unwrap_or_default().into(),
+        let endpoint = match value_of(command.text("at").unwrap_or_default()) {
+            Value::Number(port) => offline::local(port.as_u64().unwrap() as u32),
+            text => text.as_str().unwrap_or_default().into(),
         };
         let mut meta = meta(from.kind, &endpoint);
         meta.registration_key = command.text("key").map(String::from);
@@ -283,46 +276,37 @@ impl OfflineLeague {
         };
         let old = self.league.members.get(&member.id).cloned();
         let output = self.happens(event, &format!("{} {}", member.id, member.token));
-        let now = &self.league.members[&member.id];
-        assert_eq!(now, &member, "what was answered holds");
-        match old.filter(|old| old.token != member.token) {
-            Some(old) => {
-                let who = self.authenticate("", Some(&old.token));
-                assert!(who.is_err(), "the old token of {} is good", old.id);
-                format!("{output}, {} is void", old.token)
-            }
-            None => output,
-        }
-    }
-
-    fn who(&self, command: &Command) -> String {
-        let token = command.text("token");
-        let found = self.authenticate(command.word(1), token);
-        found.map_or_else(refused, |member| member.id.clone())
+        assert_eq!(self.league.members[&member.id], member);
+        let Some(old) = old.filter(|old| old.token != member.token) else {
+            return output;
+        };
+        let sender = self.authenticate("", Some(&old.token));
+        assert!(sender.is_err(), "the old token of {} is valid", old.id);
+        format!("{output}, {} is void", old.token)
     }
 
     fn authenticate(&self, sender: &str, token: Option<&str>) -> Result<&Member, ProtocolError> {
-        let mut request = offline::request(sender, "conv-who");
-        request.envelope.auth_token = token.map(String::from);
+        let request = offline::request(sender, token);
         self.league.authenticate(&request.envelope, self.now)
     }
 
-    /// Says which matches have another referee than before.
+    /// Assigns the open matches. Returns those whose referee is another one than before.
     fn assign(&mut self, round: u32, referees: &[String]) -> String {
         let before = self.league.matches.clone();
         let event = offline::assignment(&self.league, round, referees);
         self.happens(event, "");
-        let pairs = before.iter().zip(&self.league.matches);
-        let moved = pairs.filter(|(old, new)| old.assignment() != new.assignment());
-        let line = |(old, new): (&Arc<Match>, &Arc<Match>)| {
-            let tokens = |game: &Match| game.assignment().cloned().map(|item| item.tokens);
-            assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
-            format!("{} {}\n", new.id, new.referee().unwrap())
-        };
-        moved.map(line).collect()
+        let mut output = String::new();
+        for (old, new) in before.iter().zip(&self.league.matches) {
+            if old.assignment() != new.assignment() {
+                let tokens = |game: &Match| game.assignment().map(|own| own.tokens.clone());
+                assert_ne!(tokens(old), tokens(new), "the tokens of {}", new.id);
+                output += &format!("{} {}\n", new.id, new.referee().unwrap());
+            }
+        }
+        output
     }
 
-    /// All that is open in a round is played.
+    /// Plays the open matches of a round.
     fn play_round(&mut self, command: &Command) -> String {
         let (round, before) = (command.round(), self.league.version);
         let how = ends(command.word(2));
@@ -336,13 +320,11 @@ impl OfflineLeague {
         format!("{} events", self.league.version - before)
     }
 
-    /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: true but for the fields
-    /// named.
+    /// `report R1M1 wins by=REF02 conversation=conv-1 result/winner=P04`: a true report, except for
+    /// the fields in the options.
     fn report(&mut self, command: &Command) -> String {
         let game = self.league.find(command.word(1)).unwrap();
-        let outcome = ends(command.word(2))(game);
-        let result = league::games::match_result(&outcome, &self.league.config.league.scoring);
-        let report = offline::report(&self.league, game, result);
+        let report = offline::report(&self.league, game, &ends(command.word(2))(game));
         let report: MatchResultReport = command.changes(report, &["by", "conversation"]);
         let referee = command.text("by").or(game.referee()).unwrap();
         let sender = &self.league.members[referee];
@@ -363,22 +345,25 @@ impl OfflineLeague {
         }
     }
 
-    /// What is recorded for the removed.
+    /// Records the matches of removed players.
     fn walkovers(&mut self, round: u32) -> String {
         let mut output = String::new();
-        while let Some(Event::Recorded(item)) = self.league.walkover(round, self.now) {
-            let reason = item.result.details.reason.as_deref().unwrap_or("no reason");
-            output += &format!("{} {:?}, {reason}\n", item.match_id, item.result.score);
-            self.happens(Some(Event::Recorded(item)), "");
+        while let Some(event) = self.league.walkover(round, self.now) {
+            if let Event::Recorded(recorded) = &event {
+                let result = &recorded.result;
+                let reason = result.details.reason.as_deref().unwrap_or("no reason");
+                output += &format!("{} {:?}, {reason}\n", recorded.match_id, result.score);
+            }
+            self.happens(Some(event), "");
         }
         output
     }
 
-    /// What anybody may ask.
+    /// Answers a question about the league.
     fn answers(&self, question: &str, command: &Command) -> String {
         let league = &self.league;
         let reader = command.word(2);
-        let answer = match question {
+        let reply = match question {
             "status" => {
                 let waiting = command.text("waiting").map(String::from);
                 body(league.status(waiting))
@@ -386,7 +371,7 @@ impl OfflineLeague {
             "table" => return table(league),
             "states" => {
                 let all = league.members.values();
-                let states = all.map(|item| (item.id.clone(), json!(league.state_of(item))));
+                let states = all.map(|member| (member.id.clone(), json!(league.state_of(member))));
                 Value::Object(states.collect())
             }
             "announcement" => {
@@ -413,18 +398,18 @@ impl OfflineLeague {
             }
             other => panic!("{other}: no such command"),
         };
-        shown(&answer)
+        shown(&reply)
     }
 }
 
-/// The body of a message as it is sent.
+/// Returns the body of a message as it is sent.
 fn body(message: impl Message) -> Value {
     let mut body = json!(message);
     remove_absent(&mut body, &message.spec().schema);
     body
 }
 
-/// A refusal, and the result that is recorded instead.
+/// Returns a refusal, and the result that the league has recorded already.
 fn refused(refusal: ProtocolError) -> String {
     match refusal.context.get("recorded_result") {
         Some(recorded) => format!("refused: {refusal}\nrecorded: {recorded}"),

@@ -1,7 +1,9 @@
 //! The page in a browser: it shows the same as the document, while the league runs and afterwards.
 //! Without a browser the test prints that it is left out.
 
-use super::support::{pages::*, *};
+use super::matches_of;
+use super::support::pages::{agent, between, check_words, document, get, start};
+use super::support::*;
 use crate::page::render;
 use std::fs;
 use std::io::{self, Read, Write};
@@ -220,18 +222,14 @@ fn labels(page: &str, id: &str) -> Vec<String> {
 
 /// Returns the expected points of a player in its matches against a rival, or against all.
 fn expected_points(data: &Value, id: &str, rival: Option<&str>) -> Vec<f64> {
-    let rounds = list_of(&data["rounds"]).iter();
     let mut values = Vec::new();
-    for played in rounds.flat_map(|round| list_of(&round["matches"])) {
+    for played in matches_of(data) {
         let choices = played["choices"].as_object().unwrap();
         let is_wanted = rival.is_none_or(|rival| choices.contains_key(rival));
         if choices.contains_key(id) && is_wanted {
             let mut chosen = choices.values();
-            values.push(if chosen.next() == chosen.next() {
-                1.0
-            } else {
-                1.5
-            });
+            let is_equal = chosen.next() == chosen.next();
+            values.push(if is_equal { 1.0 } else { 1.5 });
         }
     }
     values

@@ -1,4 +1,4 @@
-//! `league play mcp`: the choice is left to whoever calls `next_turn` and `make_choice`.
+//! `league play mcp`: the choice is made by calls of `next_turn` and `make_choice`.
 
 use super::support::*;
 use crate::agents::by_hand::{ByHand, MakeChoice, TurnState};
@@ -13,7 +13,7 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// A league of two, in which P01's choices come by hand, and P02 always chooses even.
+/// Starts a league of two, in which P01's choices come by hand, and P02 always chooses even.
 fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (TestLeague, [TestProcess; 4]) {
     let test = TestLeague::new(&format!(
         "league scheduling.cycles={cycles}; system timeouts.move_timeout_sec={move_timeout}"
@@ -25,7 +25,7 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (TestLeague, [TestP
     (test, [manager, referee, by_hand, other])
 }
 
-/// `tools/call`: what the tool answers, or the code of its refusal.
+/// Calls a tool. Returns its result, or the error code with which it refuses.
 fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
     let mut result = call_tool(url, name, arguments);
     match result["isError"] == true {
@@ -34,7 +34,7 @@ fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
     }
 }
 
-/// What P01 chose in each of its matches.
+/// Returns the choices of P01 in its matches.
 fn choices(player: &TestProcess) -> Vec<Value> {
     let state = tool(&player.url(), "get_player_state", json!({})).unwrap();
     let matches = list_of(&state["matches"]).iter();
@@ -42,7 +42,7 @@ fn choices(player: &TestProcess) -> Vec<Value> {
     choices.collect()
 }
 
-/// A turn in a match with so many seconds left, after sixty matches.
+/// Returns a turn in a match with so many seconds left, after sixty matches.
 fn turn(match_id: &str, seconds: u64) -> Turn {
     let deadline = Instant::now() + Duration::from_secs(seconds);
     let past = |n| PastMatch {
@@ -69,7 +69,7 @@ fn most_urgent_turn_is_offered_first() {
     let choose = |match_id: &str, choice: &str| choose_in(match_id, choice, 1);
     let offered = |match_id: &str| {
         until(&format!("{match_id} is offered"), || {
-            Some(by_hand.next_turn()).filter(|item| item.match_id.as_deref() == Some(match_id))
+            Some(by_hand.next_turn()).filter(|turn| turn.match_id.as_deref() == Some(match_id))
         })
     };
     thread::scope(|scope| {
@@ -92,7 +92,7 @@ fn most_urgent_turn_is_offered_first() {
         assert!(choose("R62M1", "odd").is_err()); // it is chosen
         offered("R61M1");
         choose("R61M1", "odd").unwrap();
-        let [soon, late] = [soon, late].map(|item| item.join().unwrap().unwrap());
+        let [soon, late] = [soon, late].map(|thread| thread.join().unwrap().unwrap());
         assert_eq!([soon, late], ["even", "odd"]);
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
@@ -159,7 +159,7 @@ fn league_is_played_through_the_tools() {
 
 #[test]
 fn fallback_plays_if_no_choice_comes() {
-    let (_world, [mut manager, _referee, player, _other]) = league(1, 4, "mcp:odd");
+    let (_test, [mut manager, _referee, player, _other]) = league(1, 4, "mcp:odd");
     manager.wait_for_success();
     assert_eq!(choices(&player), ["odd"]);
     let end = tool(&player.url(), "next_turn", json!({})).unwrap();
@@ -185,7 +185,7 @@ fn unannounced_match_is_not_offered() {
     assert!(!player.errors().contains("no choice came"));
 }
 
-/// What a player has that chooses by itself is listed in `mcp.rs`.
+/// The tools of a player that chooses by itself are checked in `mcp.rs`.
 #[test]
 fn tools_of_a_player_by_hand_are_listed() {
     let test = TestLeague::new("");
@@ -196,7 +196,7 @@ fn tools_of_a_player_by_hand_are_listed() {
         let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
         let mut arguments = arguments.values();
         assert!(
-            arguments.all(|item| item["description"].is_string()),
+            arguments.all(|argument| argument["description"].is_string()),
             "{tool}"
         );
         let says = text_of(&tool["description"]);
@@ -217,7 +217,7 @@ fn unauthenticated_calls_are_refused_at_once() {
         return;
     };
     let (test, manager) = with_manager("serve");
-    // Nobody needs to reach it there.
+    // No agent reaches the player at this endpoint.
     let options = format!("play mcp --host 0.0.0.0 --contact-endpoint http://{own}:1/mcp");
     let player = test.agent(&manager, "P01", &options);
     player.line(" is P01");
@@ -229,7 +229,7 @@ fn unauthenticated_calls_are_refused_at_once() {
         ("next_turn", json!({}), json!("tok-p01-0"), "E012"),
         ("make_choice", choice.clone(), Value::Null, "E011"),
         ("make_choice", choice.clone(), json!("tok-p01-0"), "E012"),
-        ("make_choice", choice, card["token"].clone(), "E015"), // let in; but nothing is asked
+        ("make_choice", choice, card["token"].clone(), "E015"), // the token is right, but no choice is asked for
     ] {
         let answer = tool(
             &from_afar,
@@ -256,7 +256,7 @@ fn official_python_sdk_plays_a_league() {
         .split_once("```python\n# play.py")
         .expect("the page has it");
     let script = format!("# play.py{}", from.split_once("```").unwrap().0);
-    let (_world, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:odd");
+    let (_test, [mut manager, _referee, player, _other]) = league(3, 30, "mcp:odd");
     let script = script.replace("http://localhost:8101/mcp", &player.url());
     let ran = Command::new(&python)
         .args(["-c", &script])

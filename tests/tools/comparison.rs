@@ -1,6 +1,6 @@
 //! The comparison of two players, with models of players, and in real leagues.
 
-use super::support::TestLeague;
+use super::support::*;
 use crate::practice::comparison::{BLOCK_CYCLES, MAX_BLOCKS, blocks_before, evidence, pairings};
 use std::collections::BTreeSet;
 
@@ -133,4 +133,17 @@ fn constant_is_not_better_than_itself() {
         result.lines().all(|line| line.chars().count() <= 80),
         "{result}"
     );
+
+    // The matches that were in play when it was decided have results.
+    let folder = test
+        .folder
+        .join("data/practice/leagues/league_2025_even_odd");
+    let mut open = BTreeSet::new();
+    for line in json_lines(&folder.join("journal.jsonl")) {
+        for assignment in line["assignments"].as_array().into_iter().flatten() {
+            open.insert(assignment["match_id"].to_string());
+        }
+        open.remove(&line["match_id"].to_string());
+    }
+    assert!(open.is_empty(), "{open:?}");
 }

@@ -1,12 +1,14 @@
 //! Running a class: what the operator may do to a league, with `kill -9` of the manager between
-//! each order. What each order does and says is the story `tests/scripts/control`.
+//! each order. The results and answers of single orders are scripts: `tests/scripts/control`.
 
 use super::support::*;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Instant;
 
-/// Which match a request is about, if it asks for a choice.
+/// Returns the match of a request that asks for a choice.
 fn asked_to_choose(request: &Value) -> Option<&str> {
     let asked = &request["params"];
     is_parity_call(asked).then(|| text_of(&asked["match_id"]))
@@ -20,7 +22,7 @@ fn orders_survive_a_kill_of_the_manager() {
     let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01"); // before the first order kills the manager
     let gates: [Gate; 3] = Default::default();
-    // P01 thinks about each round until its gate is open.
+    // P01 chooses in a round once the gate of the round is open.
     let peers = ["P01", "P02", "P03", "P04", "P05"].map(|id| {
         let doors = gates.clone();
         let peer = FakeAgent::new(move |request| {
@@ -73,7 +75,7 @@ fn orders_survive_a_kill_of_the_manager() {
     order(&mut manager, "restore P04", "plays again");
     gates[1].open();
     assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
-    // What is in play is lost too, at once, whatever its referee reports later.
+    // A match in play is lost at once too, and a later report of its referee changes nothing.
     asked("R3M2");
     order(&mut manager, "remove P01", "plays no more");
     assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
@@ -115,7 +117,7 @@ fn restored_player_is_replaced_only_while_it_does_not_answer() {
     until_within(20, "it is replaced", || is_replaced().then_some(()));
 }
 
-/// Who plays.
+/// Returns the ids of the players in the table.
 fn ids(test: &TestLeague) -> Vec<String> {
     let table = test.table();
     let ids = table.iter().map(|row| text_of(&row["player_id"]));
@@ -124,7 +126,7 @@ fn ids(test: &TestLeague) -> Vec<String> {
     ids
 }
 
-/// How many leagues there are, set aside or not, and the last line of the one that is not.
+/// Returns the number of leagues, with those that are set aside, and the last event of the newest.
 fn leagues(test: &TestLeague) -> (usize, String) {
     let folders = std::fs::read_dir(test.folder.join("data/leagues")).unwrap();
     let folders = folders.flatten().filter(|entry| entry.path().is_dir());
@@ -204,23 +206,28 @@ fn late_player_waits_for_the_next_league() {
     assert_eq!(ids(&test), ["P02", "P03"]);
     manager.kill();
     let turned_away = manager.output().matches("rejected ").count();
-    assert_eq!(turned_away, 1, "nobody hears of those who wait");
+    assert_eq!(
+        turned_away, 1,
+        "the manager prints nothing about players that wait"
+    );
 }
 
 #[test]
 fn killed_manager_opens_the_ordered_lobby() {
-    let test = TestLeague::new("");
+    // A player that missed the end of the old league asks again after two intervals.
+    let test = TestLeague::new("system timeouts.ping_interval_sec=1");
     let run = "serve --players 2 --stay --lead-sec 0";
     let mut manager = test.manager(run);
     let referee = test.agent(&manager, "REF01", "--stay");
     referee.line("is REF01");
-    // Whoever says nothing to the end is waited for, so the old league is not closed by itself.
+    // The manager waits for an agent that does not answer LEAGUE_COMPLETED, so it does not close the
+    // old league by itself.
     let mute = FakeAgent::new(|request| match request["params"]["message_type"].as_str() {
         Some("LEAGUE_COMPLETED") => FakeReply::Silence,
         _ => FakeReply::Answer(json!({"status": "ok"})),
     });
     register_referee(&manager.url(), "REF02", &mute.url, 1);
-    // A class sits at as many addresses.
+    // Each player has an address of its own, as in a class.
     let players = ["P01", "P02"].map(|id| {
         let host = format!("127.0.0.{}", &id[2..]);
         let free = TcpListener::bind((&*host, 0))
@@ -290,7 +297,7 @@ fn start_class(test: &TestLeague) -> TestProcess {
         drop(free);
         let arguments = format!("class --port {port} --host 127.0.0.1 --referees 1");
         let class = TestProcess::new(&mut test.command("league", &arguments));
-        wait_until("it says something", || {
+        wait_until("the class prints a line or listens", || {
             !class.errors().is_empty() || TcpStream::connect(("127.0.0.1", port)).is_ok()
         });
         (!class.errors().contains(" is in use")).then_some(class)
@@ -345,7 +352,7 @@ fn players_of_a_class_rehearse_before_the_start() {
     class.write(b"status\n");
     class.line("P01 Agent Alpha: plays");
 
-    // Nothing of it is in a history, and nothing is sent after the start.
+    // No rehearsal is in a history, and none ends with GAME_OVER.
     assert!(player.received("GAME_OVER").is_empty());
     let state = call_tool(&own.url(), "get_player_state", json!({}));
     assert_eq!(state["structuredContent"]["matches"], json!([]));
@@ -375,6 +382,85 @@ fn typed_commands_are_answered_in_a_sentence_and_any_bytes_end_nothing() {
         let line = class.line(answer);
         assert_eq!(line.trim(), answer);
     }
+}
+
+#[test]
+fn id_is_an_id_before_it_is_a_name() {
+    let test = TestLeague::new("");
+    let manager = test.serve("");
+    register_player(&manager.url(), "Ada", "http://localhost:1/mcp");
+    register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    register_player(&manager.url(), "P02", "http://localhost:3/mcp");
+    let removed = test.order("remove P02", &manager.url());
+    check_contains(&removed, "Eve (P02) is out of the lobby");
+
+    // It stays out until it is restored.
+    let answer = register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    check_contains(text_of(&answer["reason"]), "Removed by the operator");
+    check_contains(&test.order("restore P02", &manager.url()), "P02");
+    let answer = register_player(&manager.url(), "Eve", "http://localhost:2/mcp");
+    assert_eq!(answer["player_id"], "P02", "{answer}");
+}
+
+#[test]
+fn player_of_a_local_league_gives_no_orders() {
+    let (test, manager) = with_manager("local --lead-sec 60 --stay");
+    test.starts();
+    let order = json!({"league_id": fake::LEAGUE, "action": "remove", "player_id": "P02"});
+    let order = message("LEAGUE_CONTROL", "launcher", order);
+    let refused = send(&manager.url(), &order);
+    assert_eq!(refused["error_code"], "E011", "{refused}");
+    let removed = test.order("remove P02", &manager.url()); // with the token of the data folder
+    check_contains(&removed, "P02");
+}
+
+#[test]
+fn report_is_made_for_one_request_at_a_time() {
+    let test = TestLeague::new("");
+    let manager = test.serve("");
+    manager.line("listening on ");
+    let url = manager.url().replace("/mcp", "/report.html");
+    let statuses: Vec<u16> = thread::scope(|scope| {
+        let ask = || scope.spawn(|| http("GET", &url, "", b"").0);
+        let threads: Vec<_> = (0..20).map(|_| ask()).collect();
+        threads
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect()
+    });
+    assert!(statuses.contains(&200), "{statuses:?}");
+    assert!(
+        statuses.iter().all(|status| [200, 503].contains(status)),
+        "{statuses:?}"
+    );
+}
+
+#[test]
+fn member_that_registers_again_and_again_causes_few_lines() {
+    let test = TestLeague::new("system retry_policy.max_retries=1");
+    let class = start_class(&test);
+    let peer = FakeAgent::new(|request| valid_reply("P01", "even", request));
+    let token = register_player(&class.url(), "Ada", &peer.url)["auth_token"].clone();
+    class.line("is here");
+    class.line("plays");
+    let begun = Instant::now();
+    for n in 0..25 {
+        let name = format!("Ada {}", n % 2);
+        let mut again = message(
+            "LEAGUE_REGISTER_REQUEST",
+            "player:P01",
+            application(&name, &peer.url),
+        );
+        again["auth_token"] = token.clone();
+        send(&class.url(), &again);
+    }
+    let printed = class.output_so_far();
+    let most = 20 + begun.elapsed().as_secs() as usize;
+    assert!(
+        printed.matches("(P01) is here").count() <= 3,
+        "a name is printed once: {printed}"
+    );
+    assert!(printed.matches("plays").count() <= most, "{printed}");
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The README and the pages of the guide are true: what they quote stands in the source, what they
-//! name is there.
+//! The README and the pages of the guide agree with the project: quoted code stands in the source, and
+//! named files, commands, options and keys exist.
 
 use super::support::{executable, files};
 use std::collections::BTreeSet;
@@ -15,12 +15,12 @@ const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.r
 const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
     --nocapture --of --open --path --player --referee --release --restarted --test --transport \
     --until-stdin-closes";
-/// What our own options stand behind.
+/// The programs whose options are checked.
 const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
 const LONGEST_README: usize = 260;
 
-/// A page: where it is, and what it says.
+/// A page of the guide.
 struct Page {
     path: PathBuf,
     text: String,
@@ -42,26 +42,26 @@ fn pages() -> Vec<Page> {
 }
 
 impl Page {
-    /// Its blocks: the words behind the first fence, and the lines.
+    /// Returns the blocks of code: the words behind the first fence, and the lines.
     fn blocks(&self) -> impl Iterator<Item = (&str, Vec<&str>)> {
         let blocks = self.text.split("```").skip(1).step_by(2);
         let blocks = blocks.filter_map(|block| block.split_once('\n'));
         blocks.map(|(info, lines)| (info, lines.lines().collect()))
     }
 
-    /// The lines outside of them.
+    /// Returns the lines outside of blocks.
     fn prose(&self) -> impl Iterator<Item = &str> {
         let prose = self.text.split("```").step_by(2);
         prose.flat_map(str::lines)
     }
 
-    /// What is written between backticks.
+    /// Returns the texts between backticks.
     fn spans(&self) -> impl Iterator<Item = &str> {
         self.prose()
-            .flat_map(|item| item.split('`').skip(1).step_by(2))
+            .flat_map(|line| line.split('`').skip(1).step_by(2))
     }
 
-    /// The lines that somebody may type: code spans, and blocks for a terminal.
+    /// Returns the lines that a reader may type: code spans, and blocks for a terminal.
     fn typed(&self) -> impl Iterator<Item = &str> {
         let for_terminal = |info: &str| ["", "sh", "text"].contains(&info);
         let blocks = self.blocks().filter(move |(info, _)| for_terminal(info));
@@ -69,14 +69,14 @@ impl Page {
     }
 }
 
-/// The help text of a program; with a command, that of the tool.
+/// Returns the help text of a program, or of a command of the tool.
 fn help(program: &str, command: Option<&str>) -> String {
     let mut help = Command::new(executable(program));
     let output = help.args(command).arg("--help").output().unwrap();
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// The names in the first column of a section of a program's help.
+/// Returns the names in the first column of a section of a help text.
 fn listed(help: &str, section: &str) -> BTreeSet<String> {
     let lines = help.lines().skip_while(|line| *line != section).skip(1);
     let rows = lines.take_while(|line| line.starts_with("  "));
@@ -84,13 +84,13 @@ fn listed(help: &str, section: &str) -> BTreeSet<String> {
     names.map(String::from).collect()
 }
 
-/// The words that follow `name` in a line, perhaps behind `--`.
+/// Returns the words that follow `name` in a line, perhaps behind `--`.
 fn after<'a>(line: &'a str, name: &str) -> Vec<&'a str> {
-    let is_sign = |item: char| !item.is_ascii_lowercase() && !"_-".contains(item);
-    let words: Vec<&str> = line.split(' ').filter(|item| *item != "--").collect();
+    let is_sign = |c: char| !c.is_ascii_lowercase() && !"_-".contains(c);
+    let words: Vec<&str> = line.split(' ').filter(|word| *word != "--").collect();
     let pairs = words.windows(2);
-    let pairs = pairs.filter(|item| item[0].rsplit(is_sign).next() == Some(name));
-    let next = pairs.filter_map(|item| item[1].split(is_sign).next());
+    let pairs = pairs.filter(|pair| pair[0].rsplit(is_sign).next() == Some(name));
+    let next = pairs.filter_map(|pair| pair[1].split(is_sign).next());
     next.filter(|word| !word.is_empty() && !word.starts_with('-'))
         .collect()
 }
@@ -104,8 +104,15 @@ fn help_of_each_program_fits_one_screen() {
     for program in PROGRAMS {
         let help = help(program, None);
         let widest = help.lines().map(|line| line.chars().count()).max();
-        let is_small = help.lines().count() <= 24 && widest <= Some(100);
+        let is_small = help.lines().count() <= 24 && widest <= Some(80);
         assert!(is_small, "{program}: {help}");
+    }
+    for command in listed(&help("league", None), "commands:") {
+        let help = help("league", Some(&command));
+        assert!(
+            help.lines().all(|line| line.chars().count() <= 80),
+            "{help}"
+        );
     }
 }
 
@@ -168,7 +175,7 @@ fn links_and_paths_exist() {
             let is_path = folders.iter().any(|folder| span.starts_with(folder));
             let is_path = is_path && !span.contains("ID"); // a place for any id
             let is_there =
-                READERS_OWN.split(' ').any(|item| item == span) || root().join(span).exists();
+                READERS_OWN.split(' ').any(|path| path == span) || root().join(span).exists();
             assert!(!is_path || is_there, "{shown}: no file {span}");
         }
     }
@@ -205,11 +212,11 @@ fn commands_and_options_exist() {
             if !is_ours && !line.starts_with("--") {
                 continue; // a batch engine's, or a shell's
             }
-            let tokens = line.split(|item: char| !item.is_ascii_lowercase() && item != '-');
-            let named = tokens.filter(|item| item.starts_with("--") && item.len() > 3);
-            for option in named.filter(|item| !item.ends_with('-')) {
+            let tokens = line.split(|c: char| !c.is_ascii_lowercase() && c != '-');
+            let named = tokens.filter(|token| token.starts_with("--") && token.len() > 3);
+            for option in named.filter(|option| !option.ends_with('-')) {
                 let mut others = UNLISTED_OPTIONS.split(' ');
-                let is_known = options.contains(option) || others.any(|item| item == option);
+                let is_known = options.contains(option) || others.any(|other| other == option);
                 assert!(is_known, "{shown}: no option {option} in {line}");
             }
         }
@@ -249,8 +256,8 @@ fn keys_of_the_files_are_explained() {
     let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
     let config: String = files(&root().join("config")).iter().map(text).collect();
     let parts: Vec<&str> = config.split('"').collect();
-    let keys = parts.windows(2).filter(|item| item[1].starts_with(':'));
-    let keys: BTreeSet<&str> = keys.map(|item| item[0]).collect();
+    let keys = parts.windows(2).filter(|pair| pair[1].starts_with(':'));
+    let keys: BTreeSet<&str> = keys.map(|pair| pair[0]).collect();
     assert!(keys.len() > 40, "{keys:?}");
     let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
     for key in keys {

@@ -1,6 +1,7 @@
 //! A league as a job of a batch engine: entrants dealt into groups, a job for each, killed and
 //! started again by a plain shell, added up, and the next stage.
 
+use super::run_command;
 use super::support::*;
 use crate::agents::entrants::{self, Entrant};
 use crate::commands::groups::deal;
@@ -9,16 +10,17 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Plays a stage with two processes, in the folder in which it is started. A group that is over is
-/// not played again. One group may be slow.
+/// A script that plays a stage with two processes at a time. A finished group is not played again.
+/// The group SLOW begins later. All stages draw with the same secret.
 const STAGE: &str = r#"
 ls season/groups | sed s/.txt// | xargs -P 2 -I {} sh -c '
+    mkdir -p season/{} && echo the secret of the draws > season/{}/seed.secret
     "$LEAGUE" local --entrants season/groups/{}.txt --data season/{} --logs logs/{} --config ../config \
         --port 0 --referees 1 --lead-sec $(test {} = "$SLOW" && echo 3 || echo 0) --seed {} --quiet &
     echo $! > {}.pid; wait $!'
 "#;
 
-/// The shell, in a folder of a world.
+/// Returns a command that runs a script in a folder.
 fn shell(folder: &Path, script: &str) -> Command {
     let mut command = Command::new("sh");
     command.args(["-c", script]).current_dir(folder);
@@ -27,11 +29,10 @@ fn shell(folder: &Path, script: &str) -> Command {
     command
 }
 
-/// What a command says on its two streams; it must end with that code.
+/// Runs a command, which must end with that code. Returns its standard output and standard error.
 fn output(command: &mut Command, code: i32) -> [String; 2] {
-    let output = command.output().unwrap();
-    let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    assert_eq!(output.status.code(), Some(code), "{texts:?}");
+    let (ended, texts) = run_command(command);
+    assert_eq!(ended, Some(code), "{texts:?}");
     texts
 }
 
@@ -83,7 +84,8 @@ fn stage_with_a_killed_group_ends_the_same() {
         let [next, table] = output(&mut shell(&folder, season), 0);
         assert_eq!(next.lines().count(), 12, "{next}");
         fs::write(folder.join("final.txt"), &next).unwrap();
-        let last = "$LEAGUE local --entrants final.txt --data final --config ../config --port 0 \
+        let last = "mkdir -p final && cp season/001/seed.secret final/ && \
+                    $LEAGUE local --entrants final.txt --data final --config ../config --port 0 \
                     --lead-sec 0 --seed 1 --quiet && $LEAGUE season final --config ../config";
         let [champion, _] = output(&mut shell(&folder, last), 0);
         let (_, champion) = champion.split_once("  final  ").unwrap();
@@ -111,15 +113,14 @@ fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
     assert_ne!(deal(entrants(50), 10, 7), deal(entrants(50), 10, 8));
 }
 
-/// A file of entrants in a world: where it is.
+/// Writes a file of entrants, and returns its path.
 fn class(test: &TestLeague, text: &str) -> String {
     let file = test.folder.join("class.txt");
     fs::write(&file, text).unwrap();
     file.to_str().unwrap().into()
 }
 
-/// Entrants, with `;` between lines and `:` behind a name; what is done with them, and what is
-/// wrong.
+/// Entrants, with `;` between lines and `:` behind a name; a command, and its error.
 const WRONG: &str = r#"
 Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in line 1 already
 Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab

@@ -7,6 +7,7 @@ mod by_hand;
 mod check;
 mod comparison;
 mod control;
+mod damaged_files;
 mod guide;
 mod jobs;
 mod page;
@@ -19,3 +20,25 @@ mod support;
 mod tic_tac_toe;
 mod trace;
 mod verify;
+
+use serde_json::Value;
+use std::process::Command;
+use support::{list_of, text_of};
+
+/// Returns the matches of a league's document.
+fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
+    let rounds = list_of(&document["rounds"]).iter();
+    rounds.flat_map(|round| list_of(&round["matches"]))
+}
+
+/// Returns the texts that rows have under a key.
+fn texts<'a>(rows: &'a [Value], key: &str) -> Vec<&'a str> {
+    rows.iter().map(|row| text_of(&row[key])).collect()
+}
+
+/// Runs a command to its end. Returns its exit code, and its standard output and standard error.
+fn run_command(command: &mut Command) -> (Option<i32>, [String; 2]) {
+    let output = command.output().unwrap();
+    let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
+    (output.status.code(), texts)
+}

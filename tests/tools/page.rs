@@ -1,7 +1,9 @@
 //! The document of a league, the page that shows it, the report, and the tables as CSV. `browser.rs`
 //! runs the page in a browser.
 
-use super::support::{pages::*, *};
+use super::matches_of;
+use super::support::pages::{agent, between, check_words, document, get, start};
+use super::support::*;
 use league::games::TieBreak;
 use league::program::terminal::width;
 use std::fs;
@@ -11,11 +13,6 @@ fn header<'a>(head: &'a str, name: &str) -> &'a str {
     let mut lines = head.lines();
     let value = lines.find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
     value.unwrap_or_else(|| panic!("no {name}: {head}"))
-}
-
-fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
-    let rounds = list_of(&document["rounds"]).iter();
-    rounds.flat_map(|round| list_of(&round["matches"]))
 }
 
 /// Waits until the manager could reach an agent, or could not.

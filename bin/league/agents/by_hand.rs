@@ -185,8 +185,8 @@ impl ByHand {
         table.chosen.remove(match_id)
     }
 
-    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which must
-    /// not look like something else.
+    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which
+    /// must not look like something else.
     pub fn note(&self, text: &str) {
         let text = truncate(&sanitize(text), MAX_NOTE);
         self.table.lock().notes.push(text);
@@ -294,7 +294,8 @@ impl PlayerHooks for ByHand {
         }
     }
 
-    /// Returns the page on which a person plays. It calls the tools, like every client on this machine.
+    /// Returns the page on which a person plays. It calls the tools, like every client on this
+    /// machine.
     fn page(&self, path: &str) -> Option<Response> {
         let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
             style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \

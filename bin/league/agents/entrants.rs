@@ -1,13 +1,12 @@
 //! Entrants. A file of entrants has a line for each player: its name, a tab, and the command that
-//! starts the player. A URL in the place of the command stands for a player of another machine, which
-//! registers by itself.
+//! starts the player. A URL in the place of the command stands for a player of another machine,
+//! which registers by itself.
 
 use crate::agents::strategies;
 use league::program::args::Exit;
 use league::program::storage;
 use league::values::{check_display_name, truncate};
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 /// The file in a league's folder with its entrants.
@@ -20,8 +19,8 @@ const MAX_NAME: usize = 30;
 pub struct Entrant {
     /// The name in the tables.
     pub name: String,
-    /// The command that starts it here: the name of a strategy, or a program with its options; or the URL of a
-    /// player that is started on another machine.
+    /// The command that starts it here: the name of a strategy, or a program with its options; or
+    /// the URL of a player that is started on another machine.
     pub command: String,
 }
 
@@ -75,15 +74,14 @@ pub fn text(entrants: &[Entrant]) -> String {
 
 /// Reads a file of entrants. Each name enters once.
 pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
-    let text = fs::read_to_string(path)
-        .map_err(|error| Exit::usage(storage::with_path(path, error).to_string()))?;
+    let text = storage::read_text(path).map_err(|error| Exit::usage(error.to_string()))?;
     parse(&text).map_err(|problem| Exit::usage(format!("{}: {problem}", path.display())))
 }
 
 fn parse(text: &str) -> Result<Vec<Entrant>, String> {
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
-    for (number, line) in (1..).zip(text.lines()) {
+    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
         if line.trim().is_empty() {
             continue;
         }

@@ -1,8 +1,8 @@
 //! Finished examples of a `choose`, for `league play NAME`.
 //!
-//! A strategy is a function from a `Turn` to one of its legal moves. This file has those for Even/Odd
-//! and those that play any game; `strategies/tic_tac_toe.rs` has others. To add a strategy, write it
-//! and add a row to the table `EXAMPLES`.
+//! A strategy is a function from a `Turn` to one of its legal moves. This file has those for
+//! Even/Odd and those that play any game; `strategies/tic_tac_toe.rs` has others. To add a
+//! strategy, write it and add a row to the table `EXAMPLES`.
 
 mod tic_tac_toe;
 
@@ -85,14 +85,16 @@ fn opposite(parity: Parity) -> Parity {
     }
 }
 
-/// Returns the opposite of the opponent's predicted choice, or a random choice without a prediction.
+/// Returns the opposite of the opponent's predicted choice, or a random choice without a
+/// prediction.
 ///
 /// The number is a fair coin, so no player can guess it better than another. With 3/1/0 scoring two
 /// *different* choices are worth 3 points to one of the players, 1.5 to each on average; two equal
-/// choices are a draw, worth 1.0. So it pays to differ from an opponent that can be predicted. Nothing
-/// beats `random`: a coin chooses the same as its opponent in half of the matches, and in the other
-/// half the drawn number decides between them. So against a coin every strategy gets 1.25 points a
-/// match, as the coin does. A player that cannot be predicted gives no opponent more than that.
+/// choices are a draw, worth 1.0. So it pays to differ from an opponent that can be predicted.
+/// Nothing beats `random`: a coin chooses the same as its opponent in half of the matches, and in
+/// the other half the drawn number decides between them. So against a coin every strategy gets 1.25
+/// points a match, as the coin does. A player that cannot be predicted gives no opponent more than
+/// that.
 fn differ(turn: &Turn, predicted: Option<Parity>) -> String {
     let choice = predicted.map_or_else(|| turn.random(), opposite);
     choice.to_string()

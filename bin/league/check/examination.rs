@@ -2,12 +2,13 @@
 //!
 //! Everything that happens in an examination is a step with a name:
 //! - `GAME_INVITATION R2M1` is a message that we send in that match;
-//! - `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with another value in a field;
+//! - `GAME_INVITATION R2M1 with {"auth_token": "x"}` is the same message with another value in a
+//!   field;
 //! - `ping` is a method without a message;
 //! - `P01 GAME_OVER R1M1` is a message that a referee sends to a player of ours.
 //!
-//! A step is taken once, when the first check needs it. The steps that must come before it are taken
-//! first.
+//! A step is taken once, when the first check needs it. The steps that must come before it are
+//! taken first.
 
 use super::exchange::Exchange;
 use super::json_rpc_call;
@@ -106,8 +107,8 @@ impl Examination {
         meta["contact_endpoint"].as_str().unwrap_or_default().into()
     }
 
-    /// Returns the id that the agent gets: that of `--as`, or the one that it asks for, or one that no
-    /// league gives, so that the agent finds no files of an earlier run.
+    /// Returns the id that the agent gets: that of `--as`, or the one that it asks for, or one that
+    /// no league gives, so that the agent finds no files of an earlier run.
     pub fn id(&self) -> String {
         let (kind, registration) = (self.kind(), self.registration());
         let given = self.program.args.text("--as");

@@ -117,8 +117,8 @@ impl Exchange {
         }
     }
 
-    /// Returns the league message: the result or the parameters of JSON-RPC, the arguments of a tool,
-    /// or the whole body.
+    /// Returns the league message: the result or the parameters of JSON-RPC, the arguments of a
+    /// tool, or the whole body.
     pub fn message(&self) -> &Value {
         for place in ["/result", "/params/arguments", "/params"] {
             if let Some(message) = self.json.pointer(place)
@@ -220,8 +220,8 @@ impl Exchange {
         self.check_field(name, format!("{text:?}"), |value| value == text)
     }
 
-    /// Checks that the call was answered with a message, in time. Our league also finds an answer that
-    /// stands in the place of parameters.
+    /// Checks that the call was answered with a message, in time. Our league also finds an answer
+    /// that stands in the place of parameters.
     pub fn check_answered(&self) -> Option<Observation> {
         let mut places = ["result", "params"].iter();
         let is_good = self.reply().is_some() && places.any(|place| self.json.get(place).is_some());
@@ -236,7 +236,8 @@ impl Exchange {
         Some(self.observe(&self.received, expected, is_good))
     }
 
-    /// Checks that the call was refused, with any error. Nothing is observed if there was no answer.
+    /// Checks that the call was refused, with any error. Nothing is observed if there was no
+    /// answer.
     pub fn check_refused(&self, code: ErrorCode) -> Option<Observation> {
         if self.status == 0 {
             return None;

@@ -36,8 +36,8 @@ pub fn fill(message: &mut Value, fields: &[(&str, Value)]) {
 }
 
 impl Examination {
-    /// Returns our message of that type in a match. If another agent of the example has the name of the
-    /// agent under examination, the two change names.
+    /// Returns our message of that type in a match. If another agent of the example has the name of
+    /// the agent under examination, the two change names.
     pub fn message(&self, message_type: &str, match_id: &str) -> Value {
         let (name, referee_url) = match self.kind() {
             AgentKind::Referee => ("REF01", self.endpoint()),

@@ -7,8 +7,8 @@ use super::examination::Examination;
 use super::exchange::{Exchange, Observation, worst};
 use super::messages::{CONVERSATION, MATCH_TOKEN};
 use super::{Check, check, check_accepted};
-use league::games;
 use league::protocol::{ErrorCode, GameJoinAck, PROTOCOL};
+use league::values::quoted_list;
 
 /// The steps with both replies in the first match.
 const REPLIES: &str = "GAME_INVITATION R1M1; CHOOSE_PARITY_CALL R1M1";
@@ -192,7 +192,7 @@ pub const CHECKS: &[Check] = &[
 fn check_choice(examination: &Examination, call: &Exchange) -> Option<Observation> {
     let game = examination.game();
     let field = game.messages.field();
-    let legal_moves = games::quoted_list(&(game.legal_moves)(&[]));
+    let legal_moves = quoted_list(&(game.legal_moves)(&[]));
     call.check_field(field, format!("exactly {legal_moves}"), |choice| {
         game.parse_move(&[], choice).is_ok()
     })

@@ -1,7 +1,7 @@
 //! The checks of a referee. It gets three matches, one after the other, between two players whom we
 //! play. P01 always plays the first legal move, which is even in Even/Odd, and P04 the last. In the
-//! first match both play well, though slowly, and the referee's first report gets no answer. P01 does
-//! not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
+//! first match both play well, though slowly, and the referee's first report gets no answer. P01
+//! does not answer in the second match (R2M1), and plays illegal moves in the third (R3M1).
 
 use super::Severity::{Recommended, Required, Tolerated};
 use super::examination::Examination;
@@ -298,8 +298,8 @@ impl Examination {
         Some(answer)
     }
 
-    /// Returns the result that the first match must have, with the number that was drawn in it; none
-    /// if it was not played.
+    /// Returns the result that the first match must have, with the number that was drawn in it;
+    /// none if it was not played.
     fn first_result(&self) -> Option<GameResult> {
         let game_over = self.exchange("P04 GAME_OVER R1M1")?;
         let number = game_over.message()["game_result"]["drawn_number"].as_u64();

@@ -63,8 +63,8 @@ pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
     Ok(examination)
 }
 
-/// Waits until an agent has registered and answers at its endpoint, as long as `is_expected`. Returns
-/// false if none has registered.
+/// Waits until an agent has registered and answers at its endpoint, as long as `is_expected`.
+/// Returns false if none has registered.
 pub fn wait_for_agent(examination: &Examination, mut is_expected: impl FnMut() -> bool) -> bool {
     while examination.exchanges(REGISTRATION).is_empty() {
         if !is_expected() {
@@ -120,8 +120,8 @@ impl CheckServer {
         }
     }
 
-    /// Prints a request that this server does not know, each one once: an agent that does not find its
-    /// way to the registration would wait in silence.
+    /// Prints a request that this server does not know, each one once: an agent that does not find
+    /// its way to the registration would wait in silence.
     fn print_unknown(&self, what: &str) {
         let mut printed = lock(&self.printed);
         if printed.len() < MAX_UNKNOWN && printed.insert(what.to_string()) {
@@ -170,8 +170,8 @@ fn response(call: &Exchange, mut message: Value) -> Response {
 }
 
 impl Examination {
-    /// Returns the manager's answer to a call. The first report of the first match gets none, so that
-    /// the referee must repeat it.
+    /// Returns the manager's answer to a call. The first report of the first match gets none, so
+    /// that the referee must repeat it.
     fn answer_as_manager(&self, call: &Exchange) -> Option<Value> {
         let message_type = if call.step == REGISTRATION {
             match self.kind() {

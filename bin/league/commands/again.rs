@@ -1,9 +1,9 @@
-//! `league again MATCH -- COMMAND`: a player in any language is asked once more as in a match that it
-//! has played. So a wrong choice can be examined, also in a debugger.
+//! `league again MATCH -- COMMAND`: a player in any language is asked once more as in a match that
+//! it has played. So a wrong choice can be examined, also in a debugger.
 //!
-//! The player registers as for an examination (`check.rs`), with data that are deleted at the end. It
-//! is told the results of its matches before, as the journal has them, and then asked for each of its
-//! moves in the match.
+//! The player registers as for an examination (`check.rs`), with data that are deleted at the end.
+//! It is told the results of its matches before, as the journal has them, and then asked for each
+//! of its moves in the match.
 
 use crate::agents::{self, entrants::Entrant};
 use crate::check::examination::Examination;
@@ -25,9 +25,9 @@ pub const USAGE: Usage = Usage {
     about: "ask a player again as in a past match: again R3M2 -- COMMAND",
     options: &[
         "
-  --player-id ID                 the player of the match [P01]
-  --move-timeout-sec N           seconds for a move, for a debugger [as in system.json]
-  --seed N                       make its random choices repeatable",
+  --player-id ID              the player of the match [P01]
+  --move-timeout-sec N        seconds for a move [as in system.json]
+  --seed N                    make its random choices repeatable",
         COMMON,
     ],
 };

@@ -1,5 +1,5 @@
-//! `league class`: a league for a class. The manager stays, with referees on its own machine, on the
-//! address by which others reach that machine. This file sets the options that the command line
+//! `league class`: a league for a class. The manager stays, with referees on its own machine, on
+//! the address by which others reach that machine. This file sets the options that the command line
 //! leaves open; the league is played as any other.
 //!
 //! `league serve` is the manager alone, with its pages.
@@ -10,18 +10,18 @@ use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::{load_config, own_address_towards};
 
 const OPTIONS: &str = "
-  --players N                    start when so many have registered [else on `start`]
-  --referees N                   and so many referees [class: 4, started here; serve: 1]
-  --members-per-address N        members that may register from one other machine [8]
-  --lead-sec N                   seconds from a round's announcement to its matches
-  --fresh                        set an unfinished league aside and start a new one
-  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
-  --stay                         do not end with the league, as a class never does: serve on
-  --quiet                        print only the table at the end and the champion";
+  --players N                 start when so many are here [else: `start`]
+  --referees N                and referees [class: 4, started here; serve: 1]
+  --members-per-address N     members from one other machine, at most [8]
+  --lead-sec N                seconds from announcement to matches
+  --fresh                     set an unfinished league aside and start a new one
+  --name TEXT                 what this league is called: --name \"10b, Tuesday\"
+  --stay                      serve on after the league, as a class always does
+  --quiet                     print only the table at the end and the champion";
 
 pub const USAGE: Usage = Usage {
     name: "league class",
-    about: "open a league for a class: a manager that stays, with referees",
+    about: "open a league for a class: a manager and referees",
     options: &[OPTIONS, SERVER, COMMON],
 };
 

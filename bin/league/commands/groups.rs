@@ -1,25 +1,25 @@
-//! `league groups` deals many entrants into files of entrants (`agents/entrants.rs`). Each group is a
-//! local league of its own, so groups can be played at the same time, also on several machines.
+//! `league groups` deals many entrants into files of entrants (`agents/entrants.rs`). Each group is
+//! a local league of its own, so groups can be played at the same time, also on several machines.
 //! `season.rs` adds them up.
 
 use crate::agents::entrants::{Entrant, read, text};
-use league::games::derive_seed;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{self, Access};
 use league::program::terminal::{plural, print_line};
+use league::values::derive_seed;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league groups",
-    about: "deal many entrants into groups, each for a local league of its own",
+    about: "deal many entrants into groups, each with its own league",
     options: &[
         "
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --size N                       how many a group has at most
-  --out DIR                      the folder below which the groups are written
-  --seed N                       deals other groups [0]",
+  --entrants FILE             who plays: lines of name, tab, command or URL
+  --size N                    how many a group has at most
+  --out DIR                   the folder below which the groups are written
+  --seed N                    deals other groups [0]",
         COMMON,
     ],
 };
@@ -47,8 +47,8 @@ pub fn deal(mut entrants: Vec<Entrant>, size: usize, seed: u64) -> Vec<Vec<Entra
     groups
 }
 
-/// Writes a file for each group. Writing the same groups again changes nothing; other groups are not
-/// overwritten.
+/// Writes a file for each group. Writing the same groups again changes nothing; other groups are
+/// not overwritten.
 pub fn run(args: &Args) -> Result<(), Exit> {
     let entrants = read(Path::new(require(args, "--entrants")?))?;
     let folder = Path::new(require(args, "--out")?).join(FOLDER);

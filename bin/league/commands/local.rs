@@ -7,16 +7,19 @@
 //! (`practice/comparison.rs`).
 
 use crate::agents::entrants::{self, Entrant};
-use crate::agents::{self, by_hand, strategies};
+use crate::agents::{self, PLAYERS_SEED, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
 use crate::practice::replace_last_practice;
 use crate::running::{self, LeagueKind, Setup};
 use league::manager::league::League;
+use league::net::sync::secret;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
+use league::program::storage::Access;
 use league::program::terminal::{plural, print_line};
 use league::program::{credentials, data_folder, load_config, storage};
+use league::protocol::AgentKind;
+use league::values::derive_seed;
 use std::collections::BTreeMap;
-use std::fs;
 use std::path::Path;
 
 pub const USAGE: Usage = Usage {
@@ -24,20 +27,20 @@ pub const USAGE: Usage = Usage {
     about: "run a whole league here: manager, referees and players",
     options: &[
         "
-  --players N                    the number of players [4]
-  --referees N                   the number of referees [2]
-  --mine COMMAND                 your own player; several: with commas
-  --new COMMAND                  is it better than --old? both play the same rivals until decided
-  --old COMMAND                  what --new is compared with [a coin]
-  --cycles N                     how often each pair of players meets
-  --entrants FILE                who plays: a line is a name, a tab, and a command or URL
-  --lead-sec N                   seconds from a round's announcement to its matches [0]
-  --move-timeout-sec N           seconds for a move [as in system.json; 2 in a practice]
-  --no-deadline                  no time limit for a move, for a debugger
-  --fresh                        set an unfinished league aside and start a new one
-  --name TEXT                    what this one league is called: --name \"10b, Tuesday\"
-  --stay                         do not end with the league: serve on
-  --quiet                        print only the table at the end and the champion",
+  --players N                 the number of players [4]
+  --referees N                the number of referees [2]
+  --mine COMMAND              your own player; several: with commas
+  --new COMMAND               is it better than --old? played until decided
+  --old COMMAND               what --new is compared with [a coin]
+  --cycles N                  how often each pair of players meets
+  --entrants FILE             who plays: lines of name, tab, command or URL
+  --lead-sec N                seconds from announcement to matches [0]
+  --move-timeout-sec N        seconds for a move [system.json; 2 in a practice]
+  --no-deadline               no time limit for a move, for a debugger
+  --fresh                     set an unfinished league aside and start a new one
+  --name TEXT                 what this league is called: --name \"10b, Tuesday\"
+  --stay                      do not end with the league: serve on
+  --quiet                     print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],
@@ -71,6 +74,9 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     };
 
     let entrants = entrants(args, kind)?;
+    if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
+        hide_seed(args)?;
+    }
     for entrant in &entrants {
         agents::check_program(entrant)?;
     }
@@ -105,6 +111,24 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     })
 }
 
+/// Mixes the seed of the draws with a secret of the data folder, so that no player knows the
+/// numbers from `--seed`. On the same data the draws are repeatable. The players get the seed as it
+/// is.
+fn hide_seed(args: &mut Args) -> Result<(), Exit> {
+    let Some(seed) = args.number("--seed", 0..=u64::MAX)? else {
+        return Ok(());
+    };
+    let file = data_folder(args).join("seed.secret");
+    if !file.exists() {
+        storage::replace(&file, Access::Owner, &secret(32))?;
+    }
+
+    let secret = storage::read_text(&file)?;
+    args.set(PLAYERS_SEED, &seed.to_string());
+    args.set("--seed", &derive_seed(seed, &[&secret]).to_string());
+    Ok(())
+}
+
 /// Sets an option that was not given.
 fn set_default(args: &mut Args, name: &'static str, value: &str) {
     if !args.has(name) {
@@ -118,12 +142,22 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
     commands.any(|command| by_hand::is_by_hand(command))
 }
 
-/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is a
-/// league without any result. A finished league of the same file of entrants is not played again.
+/// Refuses to go on with an unfinished league of other entrants. `--fresh` sets it aside, and so is
+/// a league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let mark = fs::read_to_string(folder.join(entrants::FILE)).ok();
-    let is_same = mark.as_deref() == Some(&entrants::text(entrants));
+    let path = folder.join(entrants::FILE);
+    let mark = storage::read_text(&path)
+        .unwrap_or_default()
+        .replace('\r', "");
+    let own = entrants::text(entrants);
+
+    // A damaged mark says nothing, but the journal has the names.
+    let is_damaged = own.starts_with(mark.trim_end()) || entrants::read(&path).is_err();
+    let names = entrants.iter().map(|entrant| &entrant.name);
+    let members = stored.members(AgentKind::Player).into_iter();
+    let has_names = names.eq(members.map(|member| &member.meta.display_name));
+    let is_same = mark == own || is_damaged && has_names;
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
@@ -216,8 +250,8 @@ fn chosen_entrants(args: &Args, kind: LeagueKind) -> Result<Vec<Entrant>, Exit> 
     Ok(entrants)
 }
 
-/// Returns the commands of the two players that are compared, or those of `--mine`, which may be given
-/// several times, with several commands each.
+/// Returns the commands of the two players that are compared, or those of `--mine`, which may be
+/// given several times, with several commands each.
 fn own_commands(args: &Args) -> Vec<&str> {
     if let Some(new) = args.text("--new") {
         return vec![new, args.text("--old").unwrap_or("random")];
@@ -230,8 +264,8 @@ fn own_commands(args: &Args) -> Vec<&str> {
     commands
 }
 
-/// Returns the names of the user's own players: those of the command line, or those of a file that are
-/// no finished strategies.
+/// Returns the names of the user's own players: those of the command line, or those of a file that
+/// are no finished strategies.
 fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
     let commands = own_commands(args);
     let mut own = name_players(&commands, &[], commands.len());
@@ -242,8 +276,8 @@ fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
     own.into_iter().map(|entrant| entrant.name).collect()
 }
 
-/// Returns as many players: first those commands, then the strategies in turn. Each has a name of its
-/// own.
+/// Returns as many players: first those commands, then the strategies in turn. Each has a name of
+/// its own.
 pub fn name_players(commands: &[&str], strategies: &[&str], players: usize) -> Vec<Entrant> {
     let commands = commands.iter().chain(strategies.iter().cycle());
     let mut numbers = BTreeMap::new();

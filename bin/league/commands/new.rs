@@ -1,5 +1,5 @@
-//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python; or a
-//! copy of the small league, which the labs of the guide change.
+//! `league new`: a player of your own in this repository, a copy of a template in Rust or Python;
+//! or a copy of the small league, which the labs of the guide change.
 
 use crate::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};
@@ -15,8 +15,8 @@ pub const USAGE: Usage = Usage {
     name: "league new NAME",
     about: "make a player of your own: ada in Rust, eve.py in Python",
     options: &["
-  --small                        a copy of the small league in bin/NAME, for the labs
-  --help                         show this and end"],
+  --small                     a copy of the small league in bin/NAME
+  --help                      show this and end"],
 };
 
 const MANIFEST: &str = "Cargo.toml";

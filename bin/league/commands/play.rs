@@ -12,7 +12,7 @@ use std::thread;
 
 pub const USAGE: Usage = Usage {
     name: "league play NAME",
-    about: "run a player with a finished strategy; mcp or mcp:NAME: by hand",
+    about: "run a finished strategy; mcp or mcp:NAME: play by hand",
     options: OPTIONS,
 };
 

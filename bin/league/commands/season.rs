@@ -1,12 +1,12 @@
-//! `league season`: the table over many leagues, added up by display name from the documents that the
-//! leagues left behind. Where several players of one league have the same name, they stay apart by
-//! their ids. Leagues differ in size, so the order is that of points per match.
+//! `league season`: the table over many leagues, added up by display name from the documents that
+//! the leagues left behind. Where several players of one league have the same name, they stay apart
+//! by their ids. Leagues differ in size, so the order is that of points per match.
 //!
 //! Without operands it adds up the leagues of one data folder: the last one and those set aside;
-//! local leagues and practice only count with `--all`. With folders it adds up a stage, which is one
-//! league in each of many data folders, and prints the entrants of the next stage. A group whose
-//! league is not over is named and left out. A folder of dealt groups among the operands says which
-//! groups there must be, so that a group that has not begun is missed, too.
+//! local leagues and practice only count with `--all`. With folders it adds up a stage, which is
+//! one league in each of many data folders, and prints the entrants of the next stage. A group
+//! whose league is not over is named and left out. A folder of dealt groups among the operands says
+//! which groups there must be, so that a group that has not begun is missed, too.
 
 use crate::agents::entrants::{self, Entrant};
 use crate::commands::groups;
@@ -27,13 +27,13 @@ use std::path::{Path, PathBuf};
 
 pub const USAGE: Usage = Usage {
     name: "league season [DIR…]",
-    about: "add up the leagues played here, or those in the data folders of groups",
+    about: "add up the leagues played here, or in the folders of groups",
     options: &[
         "
-  --all                          local leagues too; with folders: fail if one is left out
-  --status                       how far each group is
-  --promote N                    print the best N of each group for the next stage
-  --by MEASURE                   how they are chosen: points, or expected points [points]",
+  --all                       local leagues too; with folders: no gap allowed
+  --status                    how far each group is
+  --promote N                 print the best N of each group for the next stage
+  --by MEASURE                how: by points or expected points [points]",
         COMMON,
     ],
 };
@@ -219,8 +219,9 @@ fn group_folders(operands: &[String]) -> BTreeSet<PathBuf> {
     folders
 }
 
-/// Returns the best players of a group with the commands that started them. Players of the same worth
-/// keep the order of the league's table. A player that has not the name of its entrant is passed over.
+/// Returns the best players of a group with the commands that started them. Players of the same
+/// worth keep the order of the league's table. A player that has not the name of its entrant is
+/// passed over.
 fn best_entrants(
     folder: &Path,
     view: &LeagueView,

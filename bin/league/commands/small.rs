@@ -1,5 +1,5 @@
-//! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a referee,
-//! and the players. If one of them fails, all end.
+//! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a
+//! referee, and the players. If one of them fails, all end.
 
 use crate::agents::installed_program;
 use league::program::args::{Args, Exit, Usage};
@@ -15,8 +15,8 @@ pub const USAGE: Usage = Usage {
     name: "league small",
     about: "run the small league of bin/small here",
     options: &["
-  --players N                    the number of players [4]
-  --help                         show this and end"],
+  --players N                 the number of players [4]
+  --help                      show this and end"],
 };
 
 /// Interval between two looks at the programs.

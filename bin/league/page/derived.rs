@@ -5,8 +5,8 @@
 //! The champion's luck is how often a league of random choices, with the matches that were played,
 //! has a champion with at least as many points. It is simulated, and always the same for the same
 //! matches. A player that chooses at random gets the same on average against every opponent: in
-//! Even/Odd it wins a match with chance 1/4, loses with 1/4 and draws with 1/2. Technical losses are
-//! no luck of that kind, so they are kept as they were. A game by turns has no such chances.
+//! Even/Odd it wins a match with chance 1/4, loses with 1/4 and draws with 1/2. Technical losses
+//! are no luck of that kind, so they are kept as they were. A game by turns has no such chances.
 
 use crate::page::expected_points::{PairValues, expected_by_player, outcomes, pair_values_in};
 use crate::page::view::LeagueView;
@@ -91,8 +91,8 @@ fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
 
 /// Returns the share of leagues in which some player gets at least `points`. Players are numbers:
 /// `technical_points` has the points of each for technical results, `pairings` the players of each
-/// other match, and `outcomes` the points of both for each result of such a match, all with the same
-/// chance.
+/// other match, and `outcomes` the points of both for each result of such a match, all with the
+/// same chance.
 pub fn chance(
     technical_points: &[i32],
     pairings: &[[usize; 2]],

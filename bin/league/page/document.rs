@@ -1,7 +1,7 @@
-//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the status
-//! of its agents. `Document` keeps the newest one for all readers. However many read it and however
-//! much happens, a new one is made at most once a second, and shares with the last one the rounds in
-//! which nothing has changed. Under the league's lock only the other rounds are copied.
+//! Makes the public document of a league, a `LeagueView` (`view.rs`), from the league and the
+//! status of its agents. `Document` keeps the newest one for all readers. However many read it and
+//! however much happens, a new one is made at most once a second, and shares with the last one the
+//! rounds in which nothing has changed. Under the league's lock only the other rounds are copied.
 
 use crate::page::view::{
     AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, Practice, RoundView,
@@ -38,8 +38,8 @@ impl Rehearsals {
         lock(&self.0).get(player_id)?.verdict.clone()
     }
 
-    /// Notes that a rehearsal begins. Returns false if the player has had it since this registration,
-    /// or plays one now.
+    /// Notes that a rehearsal begins. Returns false if the player has had it since this
+    /// registration, or plays one now.
     pub fn begin(&self, player_id: &str, registration: u32) -> bool {
         let mut all = lock(&self.0);
         if let Some(last) = all.get(player_id)
@@ -272,6 +272,7 @@ fn agent_view(league: &League, member: &Member) -> AgentView {
         removed: league.removed.contains(&member.id),
         reachable: None,
         trouble: None,
+        public_trouble: None,
         rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
         answers_in_ms: None,
@@ -286,6 +287,7 @@ impl AgentView {
         let was_called = status.last_error.is_some() || status.response_ms.is_some();
         self.reachable = was_called.then_some(status.last_error.is_none());
         self.trouble = status.last_error;
+        self.public_trouble = status.public_error;
         self.answers_in_ms = status.response_ms;
     }
 }

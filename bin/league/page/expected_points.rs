@@ -12,8 +12,8 @@ use std::collections::BTreeMap;
 /// draws no number.
 pub type PairValues = BTreeMap<String, [f64; 2]>;
 
-/// Returns the points of both players by pair of choices, such as `even odd`: one entry for each number
-/// that can be drawn, or a single one. Empty for a game by turns.
+/// Returns the points of both players by pair of choices, such as `even odd`: one entry for each
+/// number that can be drawn, or a single one. Empty for a game by turns.
 pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32; 2]>> {
     let mut outcomes = BTreeMap::new();
     let Some(game) = games::find(game_type).filter(|game| game.simultaneous) else {
@@ -117,8 +117,8 @@ pub fn gains<'a>(the_match: &'a MatchView, values: &PairValues) -> Vec<Gain<'a>>
     gains
 }
 
-/// Returns the sum of the expected points of each player over all matches in which a number was drawn.
-/// Empty for a game without numbers.
+/// Returns the sum of the expected points of each player over all matches in which a number was
+/// drawn. Empty for a game without numbers.
 pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     let values = pair_values_in(view);
     let mut sums = BTreeMap::new();

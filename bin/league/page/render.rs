@@ -1,9 +1,9 @@
-//! Renders the document of a league: as JSON with the derived fields, as the HTML page (live, or as a
-//! report that is kept), and as the other files that people keep or download.
+//! Renders the document of a league: as JSON with the derived fields, as the HTML page (live, or as
+//! a report that is kept), and as the other files that people keep or download.
 //!
-//! `page.html`, `page.css` and `page.js` are joined to one HTML page, with the league's data inside, so
-//! that it is complete as soon as it is loaded. It may load nothing from elsewhere, and only script
-//! and style with the page's own nonce are run.
+//! `page.html`, `page.css` and `page.js` are joined to one HTML page, with the league's data
+//! inside, so that it is complete as soon as it is loaded. It may load nothing from elsewhere, and
+//! only script and style with the page's own nonce are run.
 
 use crate::page::derived::DerivedFields;
 use crate::page::tables;
@@ -45,8 +45,8 @@ pub fn league_json(league: LeagueView, derived: &DerivedFields, more: Value) -> 
     serde_json::to_string(&data).unwrap_or_default()
 }
 
-/// Returns a file that people keep of a league or download; none for an unknown name. The report has
-/// traces of the logs in the folder `logs`.
+/// Returns a file that people keep of a league or download; none for an unknown name. The report
+/// has traces of the logs in the folder `logs`.
 pub fn file(name: &str, view: &LeagueView, derived: &DerivedFields, logs: &Path) -> Option<String> {
     match name {
         "report.html" => {
@@ -60,9 +60,9 @@ pub fn file(name: &str, view: &LeagueView, derived: &DerivedFields, logs: &Path)
     }
 }
 
-/// Writes the files that people keep of a league that is over, below the folder `data`; the report has
-/// traces of the folder `logs`. If one cannot be written, the others are written nevertheless. Returns
-/// a sentence that names the folder, or one with the first error.
+/// Writes the files that people keep of a league that is over, below the folder `data`; the report
+/// has traces of the folder `logs`. If one cannot be written, the others are written nevertheless.
+/// Returns a sentence that names the folder, or one with the first error.
 pub fn write_files(
     data: &Path,
     logs: &Path,
@@ -94,8 +94,8 @@ fn public_json(view: &LeagueView, derived: &DerivedFields, more: Value) -> Strin
     league_json(view.copy(false, |_| true), derived, more)
 }
 
-/// Returns the HTML page, with a new nonce. In the data `<` is escaped, so that no name ends the script
-/// element around them. The data are inserted last, since they contain texts of others.
+/// Returns the HTML page, with a new nonce. In the data `<` is escaped, so that no name ends the
+/// script element around them. The data are inserted last, since they contain texts of others.
 pub fn page(data: &str) -> String {
     PAGE.replace("{{style}}", STYLE)
         .replace("{{script}}", SCRIPT)
@@ -103,7 +103,8 @@ pub fn page(data: &str) -> String {
         .replace("{{data}}", &data.replace('<', "\\u003c"))
 }
 
-/// Returns the traces of matches that were lost technically: for each reason, of the first such match.
+/// Returns the traces of matches that were lost technically: for each reason, of the first such
+/// match.
 fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
     let mut reasons = BTreeSet::new();
     let mut traces = BTreeMap::new();

@@ -17,8 +17,8 @@ const STANDING_HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
 const RESULT_HEADS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,\
     Number,Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
 
-/// Returns a table for a terminal. `heads` has commas between them. Numbers are aligned to the right,
-/// and `text_columns` columns after the first to the left.
+/// Returns a table for a terminal. `heads` has commas between them. Numbers are aligned to the
+/// right, and `text_columns` columns after the first to the left.
 pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Value>) -> String {
     let mut table: Vec<Vec<String>> = vec![heads.split(',').map(String::from).collect()];
     for row in rows {
@@ -75,7 +75,8 @@ pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
     text
 }
 
-/// Returns a cell. A text that a spreadsheet would calculate gets an apostrophe; numbers stay numbers.
+/// Returns a cell. A text that a spreadsheet would calculate gets an apostrophe; numbers stay
+/// numbers.
 fn csv_cell(value: &Value) -> String {
     let mut text = match value {
         Value::Null => return String::new(),

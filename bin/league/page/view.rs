@@ -38,8 +38,9 @@ pub struct GetLeague {
     pub rounds: Option<WhichRounds>,
 }
 
-/// The whole league. `version` grows with every document. A round that has not changed is shared with
-/// the document before. `next_at` is the time at which the matches of an announced round begin.
+/// The whole league. `version` grows with every document. A round that has not changed is shared
+/// with the document before. `next_at` is the time at which the matches of an announced round
+/// begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueView {
     pub schema_version: String,
@@ -85,17 +86,18 @@ pub struct Heading {
     pub referees_awaited: Option<u32>,
 }
 
-/// The names of the user's own players in a practice. In a comparison they are the two players that are
-/// compared.
+/// The names of the user's own players in a practice. In a comparison they are the two players that
+/// are compared.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Practice {
     pub own: Vec<String>,
     pub is_comparison: bool,
 }
 
-/// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the last
-/// call failed. `rehearsal` is `plays` or what went wrong (`running/rehearsal.rs`). A player that the
-/// operator has `removed` loses its matches. The endpoint is shown to this machine only.
+/// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the
+/// last call failed, for other machines without anything that the agent has sent. `rehearsal` is
+/// `plays` or what went wrong (`running/rehearsal.rs`). A player that the operator has `removed`
+/// loses its matches. The endpoint is shown to this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {
     pub id: String,
@@ -107,6 +109,8 @@ pub struct AgentView {
     pub reachable: Option<bool>,
     #[serde(default, deserialize_with = "nullable")]
     pub trouble: Option<String>,
+    #[serde(skip)]
+    pub public_trouble: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rehearsal: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -128,8 +132,8 @@ pub struct RoundView {
     pub changed: Option<u64>,
 }
 
-/// A match. The fields below the referee are there when it is recorded; the reason only if no number
-/// was drawn.
+/// A match. The fields below the referee are there when it is recorded; the reason only if no
+/// number was drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchView {
     pub match_id: String,
@@ -181,6 +185,7 @@ impl LeagueView {
         if !for_this_machine {
             for agent in &mut copy.agents {
                 agent.endpoint = None;
+                agent.trouble = agent.public_trouble.take();
             }
         }
 

@@ -1,16 +1,17 @@
-//! Compares two players: both play against the same rivals, until it is decided which one is better.
+//! Compares two players: both play against the same rivals, until it is decided which one is
+//! better.
 //!
-//! Players that learn soon agree with a rival or differ from it again and again, so the matches of one
-//! pair are not independent of each other. Therefore the comparison is made of blocks of `BLOCK_CYCLES`
-//! cycles. Before each block all players are started again without their histories, and only whole
-//! blocks are compared. The order of the matches is drawn, and is as likely for one of the two players
-//! as for the other.
+//! Players that learn soon agree with a rival or differ from it again and again, so the matches of
+//! one pair are not independent of each other. Therefore the comparison is made of blocks of
+//! `BLOCK_CYCLES` cycles. Before each block all players are started again without their histories,
+//! and only whole blocks are compared. The order of the matches is drawn, and is as likely for one
+//! of the two players as for the other.
 //!
 //! The unit is one rival in one block: the expected points per match of the new player against this
 //! rival, less those of the old one (in games that draw no number, the points). Then a sequential
-//! probability ratio test decides if the mean of these differences is `DELTA` or 0. Such a test may be
-//! made after every block. An ordinary error bar that is looked at after every block would be wrong far
-//! too often.
+//! probability ratio test decides if the mean of these differences is `DELTA` or 0. Such a test may
+//! be made after every block. An ordinary error bar that is looked at after every block would be
+//! wrong far too often.
 
 use crate::page::expected_points::{gains, pair_values_in};
 use crate::page::view::{AgentView, LeagueView, RoundView};
@@ -21,7 +22,7 @@ use std::sync::Arc;
 
 /// The gain of points per match for which the test looks.
 pub const DELTA: f64 = 0.05;
-/// Number of cycles after which all players begin anew.
+/// Number of cycles after which all players begin again.
 pub const BLOCK_CYCLES: usize = 8;
 /// The bound of the test, for answers of which at most 3 in 100 are wrong: the logarithm of 97 / 3.
 /// The test takes the differences for a normal distribution, which a few blocks are not: of players
@@ -47,8 +48,9 @@ pub fn evidence(differences: &[f64], blocks: usize) -> f64 {
     DELTA * (mean - DELTA / 2.0) / variance / BOUND
 }
 
-/// Returns the pairings of all rounds: the first two players meet each of the others once a cycle, and
-/// no player plays twice in a round. The order of the rivals and the seats are drawn for each cycle.
+/// Returns the pairings of all rounds: the first two players meet each of the others once a cycle,
+/// and no player plays twice in a round. The order of the rivals and the seats are drawn for each
+/// cycle.
 pub fn pairings(players: &[String], seed: Option<u64>) -> Vec<Vec<[String; 2]>> {
     let [new, old, rivals @ ..] = players else {
         return Vec::new();
@@ -108,8 +110,8 @@ struct Entry<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// Returns the comparison of the first two players after that many blocks; none unless all their
-    /// matches have a result.
+    /// Returns the comparison of the first two players after that many blocks; none unless all
+    /// their matches have a result.
     pub fn of(view: &'a LeagueView, blocks: usize) -> Option<Comparison<'a>> {
         let mut agents = view.agents.iter();
         let mut players = agents
@@ -157,7 +159,8 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Returns the comparison after all whole blocks of a league; none if the league is no comparison.
+    /// Returns the comparison after all whole blocks of a league; none if the league is no
+    /// comparison.
     pub fn newest(view: &'a LeagueView) -> Option<Comparison<'a>> {
         let practice = view.league.practice.as_ref()?;
         let mut rounds = view.rounds.iter();
@@ -169,8 +172,8 @@ impl<'a> Comparison<'a> {
             .then(|| Comparison::of(view, blocks))?
     }
 
-    /// Returns the lines that the terminal shows after a block: the heading before the first one, how
-    /// far the comparison is, or its result.
+    /// Returns the lines that the terminal shows after a block: the heading before the first one,
+    /// how far the comparison is, or its result.
     pub fn news(&self) -> String {
         match self.result() {
             Some(result) => result,

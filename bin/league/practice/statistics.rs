@@ -1,12 +1,13 @@
-//! The statistics of a practice: points per match with their standard error, and whether they are more
-//! than luck. Pure.
+//! The statistics of a practice: points per match with their standard error, and whether they are
+//! more than luck. Pure.
 //!
-//! Players are compared with a coin, a player that chooses at random. In Even/Odd a coin chooses the
-//! same as its opponent in half of the matches, a draw; in the other half the drawn number decides
-//! between them, and it is fair. So a coin gets the same against every player, and every player gets
-//! the same against a coin. The rivals of a user's own players are not compared: they also meet each
-//! other, in matches that no other player has. If a number is drawn, the verdict is about expected points, since the draw
-//! is luck. A game by turns has no such coin; its players are compared with the average player.
+//! Players are compared with a coin, a player that chooses at random. In Even/Odd a coin chooses
+//! the same as its opponent in half of the matches, a draw; in the other half the drawn number
+//! decides between them, and it is fair. So a coin gets the same against every player, and every
+//! player gets the same against a coin. The rivals of a user's own players are not compared: they
+//! also meet each other, in matches that no other player has. If a number is drawn, the verdict is
+//! about expected points, since the draw is luck. A game by turns has no such coin; its players are
+//! compared with the average player.
 
 use crate::page::expected_points::{Gain, coin_points, gains, pair_values_in};
 use crate::page::tables::columns;
@@ -69,7 +70,8 @@ impl Sample {
         Sample { count, mean, error }
     }
 
-    /// Compares the mean with another player's points per match. With "?" the difference may be luck.
+    /// Compares the mean with another player's points per match. With "?" the difference may be
+    /// luck.
     pub fn grade(&self, points: f64) -> &'static str {
         let difference = self.mean - points;
         let is_clear = difference.abs() > 3.0 * self.error;
@@ -107,9 +109,9 @@ struct Row {
     sample: Sample,
 }
 
-/// Returns the report for a terminal: a row for each player, best first, with a picture of its points
-/// and of their error. If the user's own players are named, only they have rows; a single one has
-/// another row for each of its rivals.
+/// Returns the report for a terminal: a row for each player, best first, with a picture of its
+/// points and of their error. If the user's own players are named, only they have rows; a single
+/// one has another row for each of its rivals.
 pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     let values = pair_values_in(view);
     let mut all_gains = Vec::new();

@@ -1,9 +1,9 @@
 //! The commands to a running manager: `start`, `status`, `pause` and the others.
 //!
 //! They are typed into any terminal, and in a class also into the manager's own. A command is a
-//! message to the manager whose data folder this is. The answer is a sentence that says by name what
-//! was done. A plain `league_manager` has no public document, so players are named by their ids, and
-//! `status` shows what `GET /health` says.
+//! message to the manager whose data folder this is. The answer is a sentence that says by name
+//! what was done. A plain `league_manager` has no public document, so players are named by their
+//! ids, and `status` shows what `GET /health` says.
 
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
@@ -21,7 +21,6 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use std::fs;
 use std::io::{self, BufRead, Read, Write, stdin};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
@@ -33,7 +32,7 @@ pub const USAGES: [Usage; 7] = [
     usage("league start", "start the league with those who are here"),
     usage(
         "league status",
-        "show who is here, how far the league is, and what it waits for",
+        "show who is here and how far the league is",
     ),
     usage(
         "league pause",
@@ -98,11 +97,13 @@ impl Operator {
         let client = Client::new("launcher", open_log(args, "launcher"));
         client.set_identity("launcher", &league_id);
 
+        let manager = address(args, &config);
+        let token = read_operator_token(args)?;
         Ok(Operator {
             client,
-            manager: Peer::manager(&address(args, &config), config.generic_limit()),
+            token: token.or_else(|| stored_token(args, &league_id, &manager)),
+            manager: Peer::manager(&manager, config.generic_limit()),
             league_id,
-            token: read_operator_token(args)?,
             is_managers_terminal: false,
         })
     }
@@ -144,8 +145,8 @@ impl Operator {
         }
     }
 
-    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it would
-    /// print that there is no such tool.
+    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it
+    /// would print that there is no such tool.
     fn view(&self) -> Result<Option<LeagueView>, Exit> {
         if !self.has_document()? {
             return Ok(None);
@@ -209,6 +210,12 @@ impl Operator {
             }
         }
 
+        // A player that was removed from the lobby is in no document.
+        let id = name.to_uppercase();
+        if AgentKind::Player.is_valid_id(&id) {
+            let called = id.clone();
+            return Ok(NamedPlayer { id, called });
+        }
         Err(self.failure(&format!("no player here is called {name}")))
     }
 
@@ -260,10 +267,24 @@ impl Operator {
 /// Returns the URL of the manager.
 fn address(args: &Args, config: &Config) -> String {
     let file = address_file(&data_folder(args), &config.league.league_id);
-    match fs::read_to_string(file) {
-        Ok(address) if !args.has("--manager") => address.trim().into(),
+    match storage::read_text(&file) {
+        Ok(address) if !args.has("--manager") && Endpoint::parse(address.trim()).is_ok() => {
+            address.trim().into()
+        }
         _ => config.manager().into(),
     }
+}
+
+/// Returns the operator's token of the league in our data folder, if its manager is the one that we
+/// call.
+fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
+    let file = address_file(&data_folder(args), league_id);
+    let address = storage::read_text(&file).ok()?;
+    if !Endpoint::is_same_address(address.trim(), manager) {
+        return None;
+    }
+    let token = storage::read_text(&file.with_file_name("operator.token")).ok()?;
+    Some(token.trim().into())
 }
 
 /// Reads the status that `GET /health` of a manager shows.
@@ -291,7 +312,10 @@ fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhas
         ControlAction::Resume => "the league goes on".into(),
         ControlAction::NewLobby => "this league is set aside, and a new lobby opens".into(),
         ControlAction::Remove if phase == LeaguePhase::Waiting => {
-            format!("{called} is out of the lobby; started again, it comes back")
+            format!("{called} is out of the lobby until: restore {id}")
+        }
+        ControlAction::Restore if phase == LeaguePhase::Waiting => {
+            format!("{called} may come back to the lobby")
         }
         ControlAction::Remove => {
             format!("{called} plays no more, and loses its matches 3-0; restore {id} undoes it")
@@ -306,6 +330,9 @@ fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhas
 /// small letters count the same.
 fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
     let id = name.to_uppercase();
+    if view.agents.iter().any(|agent| agent.id == id) {
+        return Ok(id); // an id is an id, although another player may have it as its name
+    }
     let mut named: Vec<&str> = Vec::new();
     for agent in &view.agents {
         let has_name = agent.display_name.to_lowercase() == name.to_lowercase();
@@ -316,9 +343,7 @@ fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
 
     match named[..] {
         [id] => Ok(id.into()),
-        [_, _, ..] if !view.agents.iter().any(|agent| agent.id == id) => {
-            Err(format!("{name} may be {}; name the id", named.join(" or ")))
-        }
+        [_, _, ..] => Err(format!("{name} may be {}; name the id", named.join(" or "))),
         _ => Ok(id),
     }
 }

@@ -1,9 +1,9 @@
-//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that counts
-//! for nothing. So it is known before the start who would lose technically, and why.
+//! Rehearsals: while the lobby of a class is open, each player that registers plays a match that
+//! counts for nothing. So it is known before the start who would lose technically, and why.
 //!
 //! The match is played by the referee's own code (`match_play.rs` of the stack), in the manager's
-//! process, against an opponent that always answers well. The player is told of its faults, as in any
-//! match, but of no result, so nothing of the match stays in its history.
+//! process, against an opponent that always answers well. The player is told of its faults, as in
+//! any match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
 use league::games::Move;
@@ -12,7 +12,7 @@ use league::manager::Manager;
 use league::manager::league::Member;
 use league::net::call_error::CallError;
 use league::net::client::{MessageContext, Peer};
-use league::net::sync::spawn;
+use league::net::sync::{lock, spawn};
 use league::program::config::SystemFile;
 use league::program::terminal::sanitize;
 use league::protocol::{
@@ -22,7 +22,8 @@ use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::values::Timestamp;
 use serde_json::json;
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,7 @@ pub const PLAYS: &str = "plays";
 pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
     let (manager, document) = (Arc::clone(manager), Arc::clone(document));
     spawn("rehearsals", move || {
+        let mut rehearsed = BTreeSet::new();
         while !manager.store.wait(SEARCH_INTERVAL, |league| league.started) {
             let players = manager.store.read(|league| {
                 let players = league.members(AgentKind::Player);
@@ -53,25 +55,29 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
                 }
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
+                let is_first = rehearsed.insert(id.clone());
                 spawn("rehearsal", move || {
-                    let verdict = rehearse(&manager, &id, &meta.contact_endpoint, token);
+                    let [verdict, public] = rehearse(&manager, &id, &meta.contact_endpoint, token);
                     let name = sanitize(&meta.display_name);
                     let text = match &*verdict {
                         PLAYS => format!("{id} {name} plays"),
                         problem => format!("{id} {name} would lose: it {problem}"),
                     };
-                    document.rehearsals.end(&id, verdict);
+                    document.rehearsals.end(&id, public);
                     manager.store.notify_all(); // for the page
-                    manager.terminal.print_line(&text);
+                    if is_first || manager.program.may_print(&text) {
+                        manager.terminal.print_line(&text);
+                    }
                 });
             }
         }
     });
 }
 
-/// Plays a match with a player, and returns the verdict. No announcement names the match, so the
+/// Plays a match with a player, and returns the verdict, and the same without anything that its
+/// endpoint has sent: everybody may read that on the page. No announcement names the match, so the
 /// player's own token proves that its invitation comes from the manager.
-fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> String {
+fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> [String; 2] {
     let league = &manager.program.config.league;
     let entry = MatchEntry {
         match_id: MATCH_ID.into(),
@@ -89,22 +95,25 @@ fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -
         match_token: None,
     };
     let Ok(assignment) = Assignment::new(&league.league_id, 1, entry) else {
-        return PLAYS.into(); // the game is unknown, and the league refuses it
+        return [PLAYS, PLAYS].map(String::from); // the game is unknown, and the league refuses it
     };
 
     let io = RehearsalIo {
         manager,
         assignment: &assignment,
         started: Instant::now(),
+        public_error: Mutex::default(),
     };
     match play_match(&assignment, &io) {
         Ok(result) if result.status == ResultStatus::TechnicalLoss => {
             let reason = result.reason.unwrap_or_default();
             let reason = reason.split(" - ").next().unwrap_or_default();
             let problem = reason.trim_start_matches(player_id);
-            sanitize(problem.trim_start())
+            let verdict = sanitize(problem.trim_start());
+            let public = lock(&io.public_error).take();
+            [verdict.clone(), public.unwrap_or(verdict)]
         }
-        _ => PLAYS.into(),
+        _ => [PLAYS, PLAYS].map(String::from),
     }
 }
 
@@ -113,6 +122,8 @@ struct RehearsalIo<'a> {
     manager: &'a Manager,
     assignment: &'a Assignment,
     started: Instant,
+    /// The reason why the last call failed, without anything that the endpoint has sent.
+    public_error: Mutex<Option<String>>,
 }
 
 impl RehearsalIo<'_> {
@@ -154,7 +165,10 @@ impl MatchIo for RehearsalIo<'_> {
             return opponent_reply(question);
         }
         let (peer, context) = self.recipient(timeout);
-        self.manager.program.client.call(&peer, question, &context)
+        let result = self.manager.program.client.call(&peer, question, &context);
+        let error = result.as_ref().err();
+        *lock(&self.public_error) = error.map(CallError::explain_in_public);
+        result
     }
 
     fn send_error(&self, seat: usize, error: GameError) {

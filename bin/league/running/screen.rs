@@ -109,8 +109,8 @@ fn has_failed(the_match: &Match, player_id: &str) -> bool {
 }
 
 /// Returns the command that shows what was said in a match, if a player has lost it technically. No
-/// log has a match that the manager itself has recorded. `logs` is the argument for the folder of the
-/// logs: ` LOGS=logs/practice`.
+/// log has a match that the manager itself has recorded. `logs` is the argument for the folder of
+/// the logs: ` LOGS=logs/practice`.
 pub fn trace_hint(league: &League, the_match: &Match, logs: &str) -> String {
     let Some(recorded) = &the_match.recorded else {
         return String::new();

@@ -1,12 +1,12 @@
 //! Draws the diagram of a match from log lines: lines in, text out.
 //!
 //! A message has up to two ends, the line of its sending in one log and the line of its receipt in
-//! another. `pair_ends` brings them together. The clocks of machines may differ, but every message of
-//! a match is from or to the referee, so the referee's log gives the order.
+//! another. `pair_ends` brings them together. The clocks of machines may differ, but every message
+//! of a match is from or to the referee, so the referee's log gives the order.
 //!
-//! An unregistered agent can make another agent log a message with a false sender. So lanes are only
-//! given to agents that have sent messages here by themselves, and to their recipients. A message that
-//! only its recipient has logged is drawn only if the log of its sender is not here.
+//! An unregistered agent can make another agent log a message with a false sender. So lanes are
+//! only given to agents that have sent messages here by themselves, and to their recipients. A
+//! message that only its recipient has logged is drawn only if the log of its sender is not here.
 
 use league::json::decode;
 use league::program::terminal::sanitize;
@@ -91,7 +91,8 @@ impl<'a> LogEntry<'a> {
         self.to == self.owner
     }
 
-    /// Returns true if an unregistered agent may have caused the line, unless another log has it, too.
+    /// Returns true if an unregistered agent may have caused the line, unless another log has it,
+    /// too.
     fn is_doubtful(&self) -> bool {
         self.event == "message_received" || self.event == SENT && !self.line["error_code"].is_null()
     }
@@ -131,8 +132,8 @@ impl<'a> Arrow<'a> {
         (entry.time, entry.position)
     }
 
-    /// Returns true if both agents have lanes and, should the only end be doubtful, the log of the other
-    /// agent is not here.
+    /// Returns true if both agents have lanes and, should the only end be doubtful, the log of the
+    /// other agent is not here.
     fn may_be_drawn(&self, lanes: &[&str], logs: &BTreeSet<&str>) -> bool {
         let (from, to) = (self.entry.from, self.entry.to);
         let has_other_log = logs.contains(from) && logs.contains(to);
@@ -228,8 +229,8 @@ struct Messages<'a> {
     receipts: Vec<&'a LogEntry<'a>>,
 }
 
-/// Brings the two ends of each message together: the first sending and the first receipt, and so on.
-/// If fewer were received than sent, those were lost whose delivery has failed.
+/// Brings the two ends of each message together: the first sending and the first receipt, and so
+/// on. If fewer were received than sent, those were lost whose delivery has failed.
 fn pair_ends<'a>(entries: &'a [LogEntry<'a>]) -> Vec<Arrow<'a>> {
     let mut all = BTreeMap::<_, Messages>::new();
     for entry in entries {

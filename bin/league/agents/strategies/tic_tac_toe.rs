@@ -77,8 +77,8 @@ pub fn perfect(turn: &Turn) -> String {
     random_move(turn, &best)
 }
 
-/// Returns the outcome for the player to move, if both play as well as they can: 1 if it wins, 0 for a
-/// draw, -1 if the opponent wins.
+/// Returns the outcome for the player to move, if both play as well as they can: 1 if it wins, 0
+/// for a draw, -1 if the opponent wins.
 fn outcome(own: &str, theirs: &str) -> i32 {
     if has_line(theirs) {
         return -1;

@@ -1,0 +1,157 @@
+#!/usr/bin/env python3
+"""Floods of programs that must lose nothing by a restart: the manager of a league that is over, a practice, and a
+referee with a match of tic-tac-toe in play; each with half-open connections, and with header lines that never end.
+
+    cargo build && python3 tests/flood_restart.py        each flood once, for 8 seconds
+    python3 tests/flood_restart.py 5                     each five times
+
+When a flood is over, the program must answer within ten seconds and be where it was, and it must never have held more
+than 1.2 GB of memory.
+"""
+
+import http.client, json, pathlib, resource, shutil, socket, subprocess, sys, tempfile, threading, time
+from flood import hold
+from real_league import PROJECT, League, free_ports
+
+SECONDS = 8  # of a flood
+ANSWER_SECONDS, MAX_MEMORY = 10, 1_200_000  # KB
+CONNECTIONS = {"half-open": 900, "headers": 6}
+SLOW = """import league_player, time
+def choose(turn):
+    time.sleep(3)
+    return turn.legal_moves[0]
+league_player.run(choose)
+"""
+
+
+def send_headers(port, until):
+    """Sends header lines until the program ends the connection, again and again."""
+    while time.monotonic() < until:
+        try:
+            with socket.create_connection(("127.0.0.1", port), 1) as one:
+                one.sendall(b"POST /mcp HTTP/1.1\r\n")
+                while time.monotonic() < until:
+                    one.sendall(b"X: y\r\n" * 10_000)
+        except OSError:
+            time.sleep(0.05)
+
+
+def flood(kind, port, process):
+    """Floods a port. Returns the greatest memory of the process, in KB."""
+    until, peak = time.monotonic() + SECONDS, 0
+    if kind == "headers":
+        threads = [threading.Thread(target=send_headers, args=(port, until)) for _ in range(CONNECTIONS[kind])]
+    else:
+        threads = [threading.Thread(target=hold, args=(port, CONNECTIONS[kind], until))]
+    for thread in threads:
+        thread.start()
+    while any(thread.is_alive() for thread in threads):
+        status = pathlib.Path(f"/proc/{process.pid}/status").read_text()
+        if "VmRSS:" in status:
+            peak = max(peak, int(status.split("VmRSS:")[1].split()[0]))
+        time.sleep(0.02)
+    return peak
+
+
+def health(port):
+    """Returns what a program says of itself, or None."""
+    try:
+        connection = http.client.HTTPConnection("127.0.0.1", port, timeout=1)
+        connection.request("GET", "/health", headers={"Connection": "close"})
+        return json.load(connection.getresponse())
+    except (OSError, ValueError, http.client.HTTPException):
+        return None
+
+
+def within(seconds, condition):
+    """Returns the seconds until a condition held, or None."""
+    begun = time.monotonic()
+    while time.monotonic() < begun + seconds:
+        if condition():
+            return time.monotonic() - begun
+        time.sleep(0.05)
+    return None
+
+
+def over(league, port, kind):
+    """The manager of a league that is over: it opens no lobby."""
+    league.commands["manager"][:1] = ["league", "serve", "--stay"]
+    league.start_all()
+    assert within(60, lambda: league.events("Closed")), "the league is not over"
+    peak = flood(kind, port, league.running["manager"])
+    answer = within(ANSWER_SECONDS, lambda: (health(port) or {}).get("status") == "completed")
+    assert len(list(league.folder.glob("data/leagues/*/journal.jsonl"))) == 1, "another lobby"
+    return peak, answer
+
+
+def practice(league, port, kind):
+    """A practice: it goes on."""
+    player = PROJECT / "target" / "debug" / "player"
+    options = ["--mine", f"'{player}'", "--cycles", "100", "--players", "6", "--port", str(port)]
+    league.commands = {"practice": ["league", "local", *options]}
+    league.start_all()
+    journal = "data/practice/leagues/*/journal.jsonl"
+    recorded = lambda: sum(line.get("event") == "Recorded" for line in league.lines(journal))
+    assert within(60, lambda: recorded() > 20), "the practice has not begun"
+    peak = flood(kind, port, league.running["practice"])
+    before = recorded()
+    return peak, within(ANSWER_SECONDS, lambda: health(port) and recorded() > before)
+
+
+def referee(league, port, kind):
+    """A referee with a match of tic-tac-toe in play: the match goes on, and nobody loses it technically."""
+    (league.folder / "slow.py").write_text(SLOW)
+    shutil.copy(PROJECT / "bin" / "league_player.py", league.folder)
+    path = league.folder / "config" / "system.json"
+    path.write_text(path.read_text().replace('"move_timeout_sec": 2', '"move_timeout_sec": 10'))
+    for command in league.commands.values():
+        command += ["--league-id", "league_2025_tic_tac_toe"]
+        if command[0] == "player":
+            command[:1] = [sys.executable, "slow.py"]
+    league.start_all()
+    assert within(60, lambda: list(league.lines("data/referees/*/moves.jsonl"))), "no match is in play"
+    peak = flood(kind, port, league.running["REF01"])
+    answer = within(ANSWER_SECONDS, lambda: health(port))
+    assert within(60, lambda: league.events("Recorded")), "the match has no result"
+    details = league.events("Recorded")[0]["result"]["details"]
+    assert details.get("status") != "TECHNICAL_LOSS", details
+    first, *others = {line["conversation_id"] for line in league.lines("data/referees/*/moves.jsonl")}
+    assert not others, "the match began again"
+    return peak, answer
+
+
+def run(story, kind):
+    """Runs a story. Returns what is wrong with it, or None."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="flood-"))
+    ports = free_ports(4)
+    league = League(folder, ports, players=2, referees=1)
+    port = ports[1] if story is referee else ports[0]
+    try:
+        peak, answer = story(league, port, kind)
+        print(f"{story.__name__}, {kind}: {peak >> 10} MiB, answers after {answer and round(answer, 1)} s", flush=True)
+        assert answer is not None, f"no answer within {ANSWER_SECONDS} s"
+        assert peak <= MAX_MEMORY, f"{peak} KB of memory"
+    except AssertionError as error:
+        return f"{story.__name__}, {kind}: {error}; see {folder}"
+    finally:
+        for process in league.running.values():
+            process.kill()
+            process.wait()
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def main(count=1):
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    faults = []
+    for _ in range(count):
+        for story in (over, practice, referee):
+            for kind in CONNECTIONS:
+                resource.setrlimit(resource.RLIMIT_NOFILE, (1024, hard))  # the programs begin with so many
+                faults.append(run(story, kind))
+    faults = list(filter(None, faults))
+    if faults:
+        sys.exit("\n".join(faults))
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
