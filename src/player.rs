@@ -30,7 +30,7 @@ use crate::program::terminal::{Terminal, describe_refusal, print_error, print_li
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
-    LeagueCompleted, PlayerRequest, ProtocolError, Record, Reply,
+    LeagueCompleted, LeagueStandingsUpdate, PlayerRequest, ProtocolError, Record, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
@@ -254,8 +254,7 @@ impl Agent for Player {
                 self.session.record_error(&error);
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
-                let rows = table.standings.into_iter();
-                *lock(&self.names) = rows.map(|row| (row.player_id, row.display_name)).collect();
+                *lock(&self.names) = names(table);
             }
             PlayerRequest::RoundCompleted(_) => {} // it only informs
         }
@@ -292,6 +291,12 @@ impl Agent for Player {
         ));
         toolbox
     }
+}
+
+/// Returns the names of the players in a table, by id.
+fn names(table: LeagueStandingsUpdate) -> BTreeMap<String, String> {
+    let rows = table.standings.into_iter();
+    rows.map(|row| (row.player_id, row.display_name)).collect()
 }
 
 /// The result of `get_player_state`.

@@ -57,10 +57,10 @@ pub fn until(timeout: Duration, mut condition: impl FnMut() -> bool) -> bool {
 
 /// The children of a manager. Their standard inputs close when it ends.
 #[derive(Default)]
-pub struct Children(Vec<Agent>);
+pub struct Children(Vec<ChildAgent>);
 
 /// A child: an agent of the league.
-struct Agent {
+struct ChildAgent {
     id: String,
     /// The player; none if the agent is a referee.
     player: Option<Entrant>,
@@ -68,11 +68,11 @@ struct Agent {
     process: Child,
 }
 
-impl Agent {
+impl ChildAgent {
     /// Starts an agent.
-    fn start(id: String, player: Option<&Entrant>, mut command: Command) -> io::Result<Agent> {
+    fn start(id: String, player: Option<&Entrant>, mut command: Command) -> io::Result<ChildAgent> {
         let process = start_process(&mut command, player)?;
-        Ok(Agent {
+        Ok(ChildAgent {
             id,
             player: player.cloned(),
             command,
@@ -123,7 +123,7 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            children.push(Agent::start(id, player, command)?);
+            children.push(ChildAgent::start(id, player, command)?);
         }
 
         Ok(Children(children))
@@ -135,7 +135,7 @@ impl Children {
     /// that has failed, or has ended before it registered; one that is killed later is lost like
     /// any agent.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
-        for Agent { id, process, .. } in &mut self.0 {
+        for ChildAgent { id, process, .. } in &mut self.0 {
             let end = process.try_wait().ok().flatten();
             if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
                 return Err(Exit::failure(format!(
@@ -156,13 +156,13 @@ impl Children {
 
     /// Kills all children.
     pub fn kill(&mut self) {
-        self.0.iter_mut().for_each(Agent::kill);
+        self.0.iter_mut().for_each(ChildAgent::kill);
     }
 
     /// Starts all players again, without their histories, and waits for a while until they have
     /// registered. No match may be in play. One that does not come back loses its matches.
-    pub fn begin_anew(&mut self, manager: &Manager) {
-        let mut players: Vec<&mut Agent> = self.0.iter_mut().collect();
+    pub fn restart_players(&mut self, manager: &Manager) {
+        let mut players: Vec<&mut ChildAgent> = self.0.iter_mut().collect();
         players.retain(|agent| agent.player.is_some());
         for agent in &mut players {
             agent.process.stdin = None; // the player ends
@@ -193,7 +193,9 @@ impl Children {
 
     /// Waits for a while until all have ended by themselves. The others end with this process.
     pub fn wait(&mut self) {
-        until(SHUTDOWN_TIMEOUT, || self.0.iter_mut().all(Agent::has_ended));
+        until(SHUTDOWN_TIMEOUT, || {
+            self.0.iter_mut().all(ChildAgent::has_ended)
+        });
     }
 }
 

@@ -285,7 +285,7 @@ impl ManagerHooks for ToolHooks {
                 manager.terminal.print_line(&error.to_string());
             }
         } else if blocks > 0 {
-            lock(&self.children).begin_anew(manager);
+            lock(&self.children).restart_players(manager);
         }
     }
 

@@ -7,13 +7,14 @@
 //! it is tried again.
 
 use super::Manager;
+use super::league::Match;
 use super::queries::scheduled_rounds;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn};
 use crate::program::storage::{self, Access};
 use crate::values::Timestamp;
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
@@ -81,21 +82,8 @@ impl Manager {
 
         let mut result = Ok(());
         for the_match in &new_results {
-            let id = &the_match.id;
-            if let Some(recorded) = &the_match.recorded {
-                let content = json!({
-                    "match_id": id,
-                    "round_id": the_match.round,
-                    "player_A_id": the_match.players[0],
-                    "player_B_id": the_match.players[1],
-                    "referee_id": recorded.referee_id,
-                    "result": recorded.result,
-                    "recorded_at": recorded.at,
-                });
-                if let Err(error) = self.write_file("matches", id, content) {
-                    result = Err(error);
-                }
-            }
+            let written = self.write_file("matches", &the_match.id, match_content(the_match));
+            result = result.and(written);
         }
 
         let standings = json!({"version": version, "rounds_completed": rounds, "standings": table});
@@ -133,4 +121,18 @@ struct LeagueFile<'a, T> {
     last_updated: Timestamp,
     #[serde(flatten)]
     content: T,
+}
+
+/// Returns what the file of a match with a result has.
+fn match_content(the_match: &Match) -> Value {
+    let recorded = the_match.recorded.as_ref();
+    json!({
+        "match_id": the_match.id,
+        "round_id": the_match.round,
+        "player_A_id": the_match.players[0],
+        "player_B_id": the_match.players[1],
+        "referee_id": recorded.map(|recorded| &recorded.referee_id),
+        "result": recorded.map(|recorded| &recorded.result),
+        "recorded_at": recorded.map(|recorded| recorded.at),
+    })
 }

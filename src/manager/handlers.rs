@@ -152,10 +152,9 @@ impl Manager {
             .store
             .read(|league| self.notifier.available_referees(league));
         let trusted = self.is_operator(request);
-        let meta = if trusted {
-            meta.clone()
-        } else {
-            with_address(meta, request.peer)
+        let meta = match trusted {
+            true => meta.clone(),
+            false => with_address(meta, request.peer),
         };
         let mut application = Application {
             kind,

@@ -129,7 +129,7 @@ impl CallError {
         self.describe("", "", "")
     }
 
-    /// Returns the same without anything that the peer has sent: everybody may read it.
+    /// Returns the same without anything that the peer has sent: all may read this.
     pub fn explain_in_public(&self) -> String {
         match self {
             CallError::HttpStatus(status, _) => format!("answered HTTP {status}"),

@@ -121,7 +121,7 @@ fn constant_is_not_better_than_itself() {
     let (code, output) = test.run_tool("local --new even --old even --port 0 --seed 7");
     assert_eq!(code, Some(0), "{output}");
     for text in [
-        "After every 8 cycles all players begin anew, with nothing learnt.",
+        "After every 8 cycles all players start again, with nothing learnt.",
         "even is not better than even 2 (",
         "Such an answer is wrong in at most 5 of 100.",
     ] {

@@ -187,7 +187,7 @@ impl<'a> Comparison<'a> {
         let rivals = self.rivals.len();
         format!(
             "{new} and {old} play against the same {rivals} rivals, until it is decided.\n\
-             After every {BLOCK_CYCLES} cycles all players begin anew, with nothing learnt."
+             After every {BLOCK_CYCLES} cycles all players start again, with nothing learnt."
         )
     }
 
