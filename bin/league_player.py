@@ -109,6 +109,7 @@ class Player:
         self.file, self.credentials = file, credentials
         self.id = credentials.get("agent_id") or args.player_id or "new"
         self.names = {}       # player id: the name in the table
+        self.asked_at = 0.0  # when we last asked the manager for our next match
         self.announced = {}   # match id: the token that its invitation must carry, if we know one
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
@@ -402,8 +403,10 @@ class Player:
             is_own = hmac.compare_digest(ascii(token), ascii(own))
             is_demanded = self.credentials["proves_itself"] and not is_own
             end = time.monotonic() + 1  # an invitation may overtake the announcement
-            while is_demanded and match_id not in self.announced and time.monotonic() < end:
+            while is_demanded and self.announced.get(match_id) != token and time.monotonic() < end:
                 time.sleep(0.02)
+            if is_demanded and self.announced.get(match_id) != token:
+                self.ask_for_next_match()
             unannounced = {*self.joined, match_id} - {*self.announced}
             if match_id in unannounced and (is_demanded or len(unannounced) > 100):
                 return "E015 MATCH_ID_MISMATCH", "match_id", "not announced to us"
@@ -421,6 +424,21 @@ class Player:
             return None
         code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
         return code, "auth_token", "missing, or not the right one"
+
+    def ask_for_next_match(self):
+        """Asks the manager for our next match and its token: the announcement may be lost."""
+        if time.monotonic() < self.asked_at + 1:  # other programs can cause this
+            return
+        self.asked_at = time.monotonic()
+        query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
+                             league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
+        call = {"jsonrpc": "2.0", "method": "league_query", "params": query, "id": 1}
+        reply, _ = post(self.args.manager, call, 2)
+        try:
+            match = result_of(reply)["data"]["next_match"]
+            self.announced[match["match_id"]] = match["match_token"]
+        except (KeyError, TypeError):
+            pass  # no answer, or no match is assigned yet
 
     # Step 6: save the token. A player that is restarted registers again with it.
 

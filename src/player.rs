@@ -18,6 +18,7 @@ pub use crate::protocol::Parity;
 
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
+use crate::net::client::{MessageContext, Peer, new_conversation};
 use crate::net::http::Response;
 use crate::net::log::Level;
 use crate::net::sync::{Shared, lock, spawn};
@@ -30,11 +31,12 @@ use crate::program::terminal::{Terminal, describe_refusal, print_error, print_li
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
-    LeagueCompleted, LeagueStandingsUpdate, PlayerRequest, ProtocolError, Record, Reply,
+    LeagueCompleted, LeagueQuery, LeagueQueryResponse, LeagueStandingsUpdate, PlayerRequest,
+    ProtocolError, QueryType, Record, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::process::ExitCode;
@@ -65,6 +67,10 @@ pub const OPTIONS: &[&str] = &[
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time that an invitation waits for the announcement of its match.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Minimum time between two questions for our next match, since other programs can cause them.
+const QUERY_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum time for the answer: the referee waits for us meanwhile.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The description of a player for language models.
 const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee \
@@ -165,6 +171,8 @@ struct Player {
     history: Mutex<History>,
     /// The names of the players, by id, as the newest table has them.
     names: Mutex<BTreeMap<String, String>>,
+    /// The time at which we last asked the manager for our next match.
+    asked_at: Mutex<Option<Instant>>,
 }
 
 impl Player {
@@ -177,6 +185,7 @@ impl Player {
             invitations: Shared::new(Invitations::new(checks_tokens)),
             history: Mutex::default(),
             names: Mutex::default(),
+            asked_at: Mutex::default(),
         });
 
         let writer = Arc::clone(&player);
@@ -322,6 +331,39 @@ impl Player {
         }
     }
 
+    /// Asks the manager for our next match and its token: the announcement may be lost, or an older
+    /// one be the last that has come.
+    fn ask_for_next_match(&self, credentials: &Credentials) {
+        let mut asked_at = lock(&self.asked_at);
+        if asked_at.is_some_and(|time| time.elapsed() < QUERY_INTERVAL) {
+            return;
+        }
+        *asked_at = Some(Instant::now());
+        drop(asked_at);
+
+        let query = LeagueQuery {
+            league_id: credentials.league_id.clone(),
+            query_type: json!(QueryType::GetNextMatch),
+            query_params: None,
+        };
+        let context = MessageContext {
+            conversation_id: new_conversation("next-match"),
+            auth_token: credentials.token.clone(),
+            ..MessageContext::default()
+        };
+        let manager = Peer::manager(&credentials.manager, QUERY_TIMEOUT);
+        let answer = (self.session.program.client).call(&manager, &query, &context);
+        if let Ok(LeagueQueryResponse {
+            data: Some(data), ..
+        }) = answer
+            && let Some(next) = data.get("next_match")
+            && let (Some(id), Some(token)) =
+                (next["match_id"].as_str(), next["match_token"].as_str())
+        {
+            (self.invitations).update(|invitations| invitations.expect(id, token));
+        }
+    }
+
     /// Accepts an invitation.
     fn join(
         &self,
@@ -337,15 +379,19 @@ impl Player {
         let match_id = invitation.match_id.clone();
         let token = request.envelope.auth_token.as_deref();
         let is_demanded = credentials.proves_itself && !self.session.is_own_token(token);
-        let timeout = if is_demanded {
-            ANNOUNCEMENT_TIMEOUT
-        } else {
-            Duration::ZERO
-        };
+        if is_demanded {
+            let is_expected = |invitations: &Invitations| {
+                invitations.is_announced(&match_id) && invitations.expects(&match_id, token)
+            };
+            let invitations = (self.invitations).wait_until(ANNOUNCEMENT_TIMEOUT, is_expected);
+            let is_expected = is_expected(&invitations);
+            drop(invitations);
+            if !is_expected {
+                self.ask_for_next_match(credentials);
+            }
+        }
 
-        let mut invitations = self
-            .invitations
-            .wait_until(timeout, |invitations| invitations.is_announced(&match_id));
+        let mut invitations = self.invitations.lock();
         let is_new = invitations.join(&request.envelope, invitation, is_demanded)?;
         drop(invitations);
         if is_new {

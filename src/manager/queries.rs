@@ -57,7 +57,9 @@ impl League {
         match query_type {
             QueryType::GetStandings => Ok(json!(self.standings_data())),
             QueryType::GetSchedule => Ok(json!(self.schedule(params.round_id)?)),
-            QueryType::GetNextMatch => Ok(self.next_match(self.queried_player(params, sender)?)),
+            QueryType::GetNextMatch => {
+                Ok(self.next_match(self.queried_player(params, sender)?, sender))
+            }
             QueryType::GetPlayerStats => {
                 Ok(self.player_stats(self.queried_player(params, sender)?))
             }
@@ -148,18 +150,24 @@ impl League {
         Ok(JsonObject::from_iter([("rounds".into(), json!(rounds))]))
     }
 
-    fn next_match(&self, player: &Member) -> Value {
+    /// Returns the next match of a player as an answer. Only the player itself gets its token.
+    fn next_match(&self, player: &Member, sender: &Member) -> Value {
         let mut matches = self.matches_of(&player.id);
         let Some(next) = matches.find(|m| m.recorded.is_none()) else {
             return json!({"next_match": null});
         };
 
-        json!({"next_match": {
+        let mut data = json!({
             "match_id": next.id,
             "round_id": next.round,
             "opponent_id": next.opponent(&player.id),
             "referee_endpoint": next.referee().and_then(|id| self.endpoint(id)),
-        }})
+        });
+        let token = self.match_token(next.round, &player.id);
+        if let Some(token) = token.filter(|_| sender.id == player.id) {
+            data["match_token"] = json!(token);
+        }
+        json!({"next_match": data})
     }
 
     /// Returns the statistics of a player as an answer.

@@ -86,6 +86,19 @@ impl Invitations {
         }
     }
 
+    /// Stores the token of a match that the manager has named.
+    pub fn expect(&mut self, match_id: &str, token: &str) {
+        self.announced.insert(match_id.into(), Some(token.into()));
+    }
+
+    /// Returns false if the manager has announced another token for this match.
+    pub fn expects(&self, match_id: &str, token: Option<&str>) -> bool {
+        let announced = self.announced.get(match_id).cloned().flatten();
+        !self.checks_tokens
+            || announced
+                .is_none_or(|announced| constant_time_eq(token.unwrap_or_default(), &announced))
+    }
+
     /// Returns true if the manager has announced this match.
     pub fn is_announced(&self, match_id: &str) -> bool {
         self.announced.contains_key(match_id)
@@ -113,9 +126,7 @@ impl Invitations {
         let match_id = invitation.match_id;
 
         // The invitation must carry the announced token.
-        if let Some(Some(announced)) = self.announced.get(&match_id)
-            && !self.has_token(envelope, Some(announced))
-        {
+        if !self.expects(&match_id, envelope.auth_token.as_deref()) {
             let problem = "not the match token that the league manager announced";
             return Err(ProtocolError::wrong_token(problem));
         }

@@ -336,6 +336,16 @@ fn invitation_waits_for_its_announcement() {
     converse(&url, &call);
 }
 
+#[test]
+fn player_asks_for_its_next_match_if_the_announcement_is_lost() {
+    let manager = fake::manager_with_next_match();
+    let test = TestLeague::new("");
+    let player = player(&test, &manager, "");
+    let script = "strange invites R1M1: E012\ntrue invites R1M1: joins\nstrange invites R2M1: E015";
+    converse(&player.url(), script);
+    assert_eq!(manager.first("LEAGUE_QUERY")["auth_token"], TOKEN);
+}
+
 /// Starts a registered agent whose two minutes are 0.4 s and whose thirty minutes are 6 s.
 fn forgotten(manager: &FakeAgent, program: &str, options: &str) -> (TestLeague, TestProcess) {
     let test = TestLeague::new("system timeouts.ping_interval_sec=0.2");

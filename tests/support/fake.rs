@@ -53,6 +53,19 @@ pub fn manager() -> FakeAgent {
     FakeAgent::new(answers)
 }
 
+/// Starts a manager that names R1M1 with its token when it is asked for a player's next match.
+pub fn manager_with_next_match() -> FakeAgent {
+    FakeAgent::new(|request| {
+        if request["params"]["message_type"] != "LEAGUE_QUERY" {
+            return answers(request);
+        }
+        let next = json!({"match_id": "R1M1", "match_token": "tok-true"});
+        let body =
+            json!({"query_type": "GET_NEXT_MATCH", "success": true, "data": {"next_match": next}});
+        FakeReply::Answer(message("LEAGUE_QUERY_RESPONSE", "league_manager", body))
+    })
+}
+
 /// Starts a manager that replies only once the gate is open.
 pub fn manager_after(gate: &Gate) -> FakeAgent {
     let gate = gate.clone();

@@ -1,7 +1,7 @@
 //! `bin/player.py`, the template of a player in Python: it plays, refuses unauthenticated messages,
 //! survives wrong answers to its registration, and shows a student what is wrong with `choose`.
 
-use super::support::fake::{converse, message_of_line};
+use super::support::fake::{self, converse, message_of_line};
 use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};
 use std::process::Command;
@@ -581,6 +581,17 @@ fn player_that_hears_nothing_registers_again() {
         "{}",
         player.errors()
     );
+}
+
+#[test]
+fn player_asks_for_its_next_match_if_the_announcement_is_lost() {
+    let Some(test) = test() else { return };
+    let manager = fake::manager_with_next_match();
+    let player = start(&test, &manager.url, "");
+    player.line("is P01");
+    let script = "strange invites R1M1: E012\ntrue invites R1M1: joins\nstrange invites R2M1: E015";
+    converse(&player.url(), script);
+    assert_eq!(manager.first("LEAGUE_QUERY")["auth_token"], fake::TOKEN);
 }
 
 #[test]
