@@ -49,7 +49,7 @@ test: ## all tests
 	@cargo test --quiet --no-fail-fast
 
 bench: ## how fast leagues are and what they cost
-	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture bench
+	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture --test-threads 1 bench comparisons
 
 trace: built ## what was said in a match, from the logs: make trace MATCH=R1M1
 	@./target/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))

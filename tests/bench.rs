@@ -3,6 +3,7 @@
 
 mod support;
 
+use league::system::PYTHON;
 use std::io::{BufRead, BufReader, Read, stdin};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -22,6 +23,8 @@ const SIZES: [(usize, usize, usize); 5] = [
 const PAGE_INTERVAL: Duration = Duration::from_secs(1);
 /// Clock ticks of /proc in a second.
 const TICKS: f64 = 100.0;
+/// Number of comparisons of each pair of players.
+const COMPARISONS: usize = 50;
 /// Number of alternations of leagues and bare exchanges.
 const ALTERNATIONS: usize = 9;
 /// The environment variable with the port of the bare server.
@@ -246,4 +249,61 @@ fn bench() {
 
 fn cpu_ms_per_match(cost: &Cost) -> f64 {
     cost.cpu * 1000.0 / cost.matches as f64
+}
+
+/// A player of the README: an opponent that chose the same move twice will choose it again.
+const EVE: &str = r#"if turn.theirs[-2:] == ["even", "even"]:
+        return "odd"
+    if turn.theirs[-2:] == ["odd", "odd"]:
+        return "even"
+    return random.choice(turn.legal_moves)
+"#;
+
+/// Compares players with themselves, and one with a coin. Prints how often the new one was better,
+/// and the matches that an answer took.
+#[test]
+#[ignore = "takes half an hour; `make bench` runs it"]
+fn comparisons() {
+    let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("bin");
+    let template = fs::read_to_string(bin.join("player.py")).unwrap();
+    let test = TestLeague::new("");
+    let eve = test.folder.join("eve.py");
+    fs::copy(
+        bin.join("league_player.py"),
+        test.folder.join("league_player.py"),
+    )
+    .unwrap();
+    let choose = "return random.choice(turn.legal_moves)\n";
+    fs::write(&eve, template.replace(choose, EVE)).unwrap();
+    let eve = format!("{} {}", PYTHON, eve.display());
+
+    println!("new        old        better  not better  matches of an answer");
+    let cases = [
+        ["even", "even"],
+        ["odd", "odd"],
+        ["pattern", "pattern"],
+        [&eve, &eve],
+        [&eve, "random"],
+    ];
+    for [new, old] in cases {
+        let mut answers = [0, 0];
+        let mut matches = Vec::new();
+        for seed in 1..=COMPARISONS {
+            let mut command = test.command("league", &format!("local --port 0 --seed {seed}"));
+            let output = command.args(["--new", new, "--old", old]).output().unwrap();
+            let output = String::from_utf8(output.stdout).unwrap();
+            let end = output
+                .find(" matches).")
+                .unwrap_or_else(|| panic!("{output}"));
+            let count = output[..end].rsplit(' ').next().unwrap();
+            matches.push(count.parse::<u32>().unwrap());
+            answers[0] += usize::from(output.contains(" is better than "));
+            answers[1] += usize::from(output.contains(" is not better than "));
+        }
+        matches.sort_unstable();
+        let [new, old] = [new, old].map(|command| command.rsplit('/').next().unwrap());
+        let (median, last) = (matches[COMPARISONS / 2], matches[COMPARISONS - 1]);
+        let [better, not_better] = answers;
+        println!("{new:<11}{old:<11}{better:>6}{not_better:>12}{median:>12}, at most {last}");
+    }
 }
