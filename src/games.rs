@@ -48,11 +48,10 @@ pub struct Game {
     pub display_name: &'static str,
     /// True if both players move at the same time. Otherwise they take turns, player A first.
     pub simultaneous: bool,
-    /// Maximum number of times that a match asks for moves. A 3 does not turn Even/Odd into a best
-    /// of three: CHOOSE_PARITY_CALL has no move number, so that a player repeats its first choice,
-    /// and one number is drawn, after the last move. Best of three is a game of its own, with its
-    /// rules in `legal_moves` and `winner`. To let each pair meet more often, change `cycles` in
-    /// the league file.
+    /// Maximum number of times that a match asks for moves, from which the manager computes the time
+    /// limit of a match. It does not end the game, `legal_moves` does: so a 3 does not turn Even/Odd
+    /// into a best of three. That is a game of its own, with its rules in `legal_moves` and
+    /// `winner`. To let each pair meet more often, change `cycles` in the league file.
     pub max_turns: u32,
     /// The numbers from which one is drawn after the last move, if the game draws one.
     pub number_range: Option<RangeInclusive<u32>>,
@@ -200,12 +199,16 @@ impl Game {
             (None, None) => {}
             (Some(range), Some(number)) if range.contains(&number) => {}
             (None, Some(number)) => {
-                return Err(format!("got {number}, must be none: nothing is drawn"));
+                return Err(format!(
+                    "drawn_number: got {number}, must be none: nothing is drawn"
+                ));
             }
             (Some(range), _) => {
                 let received = number.map_or("no number".into(), |number| number.to_string());
                 let (min, max) = (range.start(), range.end());
-                return Err(format!("got {received}, must be {min} to {max}"));
+                return Err(format!(
+                    "drawn_number: got {received}, must be {min} to {max}"
+                ));
             }
         }
         Ok(self.judge(players, moves, number))

@@ -53,7 +53,8 @@
 //! 2. `games.rs`: the definition of a game.
 //! 3. `games/even_odd.rs`: the game Even/Odd.
 //! 4. `referee/match_play.rs`: one match, from the invitations to the result.
-//! 5. `player/invitations.rs`: the messages that a player accepts; each move is chosen once.
+//! 5. `player/invitations.rs`: the messages that a player accepts; each move is chosen once for an
+//!    invitation.
 //! 6. `manager/league.rs`: the state, its events, and the only function that changes the state.
 //! 7. `manager/journal.rs`: the file of events, written before any agent is told.
 //! 8. `manager/results.rs`: the check of a reported result; the first of two reports counts.

@@ -44,8 +44,8 @@ impl League {
             return Err(refusal.with_context("recorded_result", json!(recorded.result)));
         }
 
-        // Every referee that was given the match may report it as played. A player may refuse the
-        // token of an earlier referee, so that one cannot know who fails.
+        // Every referee that was given the match may report it as played. An earlier referee may have
+        // a token that a player refuses, so it cannot judge who fails: only the last one can.
         let mut assignments = the_match.assignments.iter();
         if !assignments.any(|assignment| assignment.referee_id == sender.id) {
             let problem = format!("{} is not the referee of {id}", sender.id);
@@ -104,7 +104,7 @@ fn check_result(
     rules: &LeagueFile,
 ) -> Result<(), ProtocolError> {
     let Some(game) = games::find(&rules.game_type) else {
-        return Ok(());
+        return Ok(()); // the configuration names a known game
     };
     if result.details.status.is_none() && game.number_range.is_none() {
         let field = "result.details.status";

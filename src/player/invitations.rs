@@ -35,8 +35,8 @@ pub struct JoinedMatch {
 pub struct Moves(Mutex<HashMap<u32, String>>);
 
 impl Moves {
-    /// Returns the move of that number. It is chosen only once: the same call again waits for the
-    /// same move. If `choose` panics, it is called again the next time.
+    /// Returns the move of that number. It is chosen only once for an invitation: the same call again
+    /// waits for the same move. If `choose` panics, it is called again the next time.
     pub fn get_or_choose(
         &self,
         number: u32,

@@ -213,11 +213,9 @@ impl Assignments {
     /// Saves the result of a match before the players are told. Returns false if the match is not
     /// ours any more.
     pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
-        let Some(current) = self.current(played) else {
+        if self.current(played).is_none() {
             return Ok(false);
-        };
-
-        current.state = MatchState::DrawingNumber;
+        }
 
         self.outbox.save(PendingResult {
             conversation_id: played.conversation_id.clone(),
@@ -229,6 +227,9 @@ impl Assignments {
                 result,
             },
         })?;
+        if let Some(current) = self.current(played) {
+            current.state = MatchState::DrawingNumber;
+        }
         Ok(true)
     }
 

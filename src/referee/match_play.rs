@@ -89,6 +89,8 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
             }
         }
         seats = game.players_to_move(&moves);
+        // After the last move the result is saved instead. A referee that is killed before plays the
+        // match again.
         if failures == [None, None] && !seats.is_empty() {
             io.save_moves(&moves)?;
         }
@@ -100,7 +102,7 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
         let number = game.draw(io.seed(), &assignment.match_id);
         game.judge(players, &moves, number)
     } else {
-        game.forfeit(players, &moves, &failures)
+        game.forfeit(players, &moves, &failures) // `games/outcome.rs`
     };
 
     // Save the result before the players are told. It stands even if no player receives it.
@@ -155,7 +157,8 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     }
 
     /// Makes attempts until one succeeds or the player has lost (`next_step`). Returns its valid
-    /// answer, or a sentence that says how it has failed in all attempts.
+    /// answer, or the inner error: a sentence that says how it has failed in all attempts. The
+    /// outer error means that the match is aborted.
     fn repeat<T>(
         mut self,
         attempt: impl Fn(&mut Self) -> Result<T, CallError>,
@@ -195,13 +198,14 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.player.check_ack(&ack)
     }
 
-    /// Asks for a move once. A player that was restarted since its invitation, or that was invited
-    /// by an older message since, is invited again, once and under the same deadline.
+    /// Asks for a move once. A player that was restarted since its invitation, or has received a
+    /// delayed older invitation since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
         let answer = self.send_question(moves);
         match &answer {
             Err(CallError::Refused(error, _)) if error.lacks_invitation() => match self.invite() {
                 Ok(()) => self.send_question(moves),
+                Err(failure) if failure.is_local() => Err(failure),
                 Err(_) => answer,
             },
             _ => answer,
@@ -232,7 +236,8 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
         self.deadline.saturating_sub(self.io.time_elapsed())
     }
 
-    /// Counts a failed attempt and decides what follows, until there were `max_retries` attempts.
+    /// Counts a failed attempt and decides what follows. `max_retries` counts all attempts, also
+    /// the first one.
     ///
     /// | failure                   | invitation        | call for a move                      |
     /// |---------------------------|-------------------|--------------------------------------|
@@ -250,11 +255,11 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
         let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let is_unannounced = matches!(failure, CallError::Refused(error, _)
+        let may_soon_accept = matches!(failure, CallError::Refused(error, _)
             if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
         if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() || is_unannounced {
+        } else if failure.is_retryable() || may_soon_accept {
             NextStep::AskLater(delay)
         } else if is_invitation {
             NextStep::GiveUp
