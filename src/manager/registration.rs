@@ -199,10 +199,11 @@ impl League {
             return Err(rejection(format!("Not active: {problem}")));
         }
 
-        let removed = self
-            .removed_seats
-            .values()
-            .find(|removed| is_at(removed, application) || proves_to_be(removed, application));
+        // A member that proves to be another one may be at the same address now.
+        let is_other = self.authenticated_member(application).is_some();
+        let removed = self.removed_seats.values().find(|removed| {
+            proves_to_be(removed, application) || !is_other && is_at(removed, application)
+        });
         if let Some(member) = removed.or(member)
             && (removed.is_some() || self.removed.contains(&member.id))
         {

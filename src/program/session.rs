@@ -246,15 +246,21 @@ impl Session {
 
         let name = sanitize(&self.program.entry.display_name);
         let text = format!("{name} is {id} in {}", sanitize(&new.league_id));
-        self.state.update(|state| {
+        let id = id.clone();
+        let is_expected = self.state.update(|state| {
+            let before = state.credentials.as_ref().map(|before| &before.agent_id);
+            let is_expected = before == Some(&id) && state.wait_reason.is_empty();
             state.credentials = Some(Arc::new(new));
             state.heard_at = Some(Instant::now());
             state.wait_reason.clear();
             if is_new {
                 state.end = None; // of the league before
             }
+            is_expected
         });
-        self.program.terminal.print_line(&text);
+        if !is_expected {
+            self.program.terminal.print_line(&text);
+        }
         Ok(())
     }
 
@@ -289,7 +295,8 @@ impl Session {
             Err(CallError::Refused(error, _)) => {
                 return Err(Exit::failure(format!("refused: {}", error.explain())));
             }
-            Err(error) if is_final(&error) => {
+            // Later another program may have the manager's port for a while.
+            Err(error) if old.token.is_none() && is_final(&error) => {
                 return Err(Exit::failure(format!("{manager} {}", error.explain())));
             }
             Err(error) => format!("waiting for {manager}: it {}", error.explain()),

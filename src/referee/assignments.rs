@@ -3,18 +3,18 @@
 //!
 //! A match that is announced again is not played again: its players may have moved, and if it is
 //! over, its result is reported again. It is played again only if other match tokens are announced
-//! while it is in play, if the manager has refused its result, or if our own machine failed. A
-//! match that is given to another referee is removed. Read next: `outbox.rs`.
+//! while it is in play or after a technical loss, if the manager has refused its result, or if our
+//! own machine failed. A match that is given to another referee is removed. Read next: `outbox.rs`.
 
 use super::outbox::{OpenMatch, Outbox, PendingResult};
-use crate::games::{self, Game, Move};
+use crate::games::{self, Game, Move, result_status};
 use crate::json::FieldError;
 use crate::net::client::new_conversation;
 use crate::net::sync::secret;
 use crate::program::storage;
 use crate::protocol::{
     GameOver, MatchEntry, MatchResult, MatchResultReport, MatchState, ProtocolError, Record,
-    RoundAnnouncement,
+    ResultStatus, RoundAnnouncement,
 };
 use crate::values::{Endpoint, token};
 use serde_json::Value;
@@ -87,15 +87,27 @@ impl Assignment {
         })
     }
 
+    /// Returns true unless the manager has announced other tokens than these.
+    fn fits(&self, tokens: &[String; 2]) -> bool {
+        let mut pairs = self.announced_tokens.iter().zip(tokens);
+        pairs.all(|(announced, token)| announced.as_ref().is_none_or(|known| known == token))
+    }
+
+    /// Returns true if a result is a technical loss that was decided under other tokens: its players
+    /// may have refused them rightly, so the match is played again.
+    fn makes_void(&self, stored: &PendingResult) -> bool {
+        let is_loss = result_status(&stored.report.result) == ResultStatus::TechnicalLoss;
+        is_loss
+            && stored
+                .tokens
+                .as_ref()
+                .is_some_and(|tokens| !self.fits(tokens))
+    }
+
     /// Goes on with the moves of a match, unless the manager has announced other tokens since.
     fn resume(&mut self, open: OpenMatch) {
-        for (announced, token) in self.announced_tokens.iter().zip(&open.tokens) {
-            if announced
-                .as_ref()
-                .is_some_and(|announced| announced != token)
-            {
-                return;
-            }
+        if !self.fits(&open.tokens) {
+            return;
         }
         self.conversation_id = open.conversation_id;
         self.tokens = open.tokens;
@@ -154,6 +166,11 @@ impl Assignments {
 
     /// Adds a match, unless it is known. If it is over, its result is reported again.
     pub fn accept(&mut self, mut new: Assignment) {
+        let stored = self.outbox.get(&new.match_id);
+        if stored.is_some_and(|stored| new.makes_void(stored)) {
+            self.remove(&new.match_id);
+        }
+
         match self.matches.get_mut(&new.match_id) {
             Some(known) if known.announced_tokens == new.announced_tokens || known.is_decided() => {
                 known.endpoints = new.endpoints;
@@ -219,6 +236,7 @@ impl Assignments {
 
         self.outbox.save(PendingResult {
             conversation_id: played.conversation_id.clone(),
+            tokens: Some(played.tokens.clone()),
             report: MatchResultReport {
                 league_id: played.league_id.clone(),
                 round_id: played.round_id,

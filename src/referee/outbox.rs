@@ -21,6 +21,8 @@ use std::path::Path;
 #[allow(missing_docs, reason = "the names say it")]
 pub struct PendingResult {
     pub conversation_id: String,
+    /// The match tokens under which the result was decided.
+    pub tokens: Option<[String; 2]>,
     pub report: MatchResultReport,
 }
 

@@ -577,6 +577,37 @@ fn lost_result_is_told_again_beside_the_report() {
 }
 
 #[test]
+fn technical_loss_under_older_tokens_is_void() {
+    // The manager gets no report. P01 refuses each call.
+    let manager = FakeAgent::new(|request| match &request["params"]["message_type"] {
+        kind if kind == "MATCH_RESULT_REPORT" => FakeReply::Close,
+        _ => fake::answers(request),
+    });
+    let alpha = FakeAgent::new(|request| match is_parity_call(&request["params"]) {
+        true => valid_reply("P01", "fish", request),
+        false => valid_reply("P01", "even", request),
+    });
+    let gate = Gate::default();
+    gate.open();
+    let alone = Alone::with_player(TestLeague::new(""), &manager, alpha, gate);
+    alone.announce("R1M1");
+    let report = manager.first("MATCH_RESULT_REPORT");
+    assert_eq!(report["result"]["winner"], "P02");
+
+    // The same tokens again: the result stands. With other tokens the match is played again.
+    alone.announce("R1M1");
+    let mut round = alone.round("R1M1");
+    for seat in ["player_A_token", "player_B_token"] {
+        round["matches"][0][seat] = json!(format!("tok-new-{seat}"));
+    }
+    assert_eq!(alone.players[1].received("GAME_INVITATION").len(), 1);
+    send(&alone.referee.url(), &round);
+    wait_until("the players are invited again", || {
+        alone.players[1].received("GAME_INVITATION").len() == 2
+    });
+}
+
+#[test]
 fn referee_ends_when_its_players_know_the_recorded_result() {
     let manager = manager_with_another_result();
     // The first attempt to correct the result is lost.
