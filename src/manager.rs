@@ -156,7 +156,7 @@ impl Manager {
         if let Some((players, _)) = automatic_start {
             config.league.participants.max_players = players;
         }
-        if let Some(cycles) = program.args.number("--cycles", 1..=100)? {
+        if let Some(cycles) = program.args.number("--cycles", 1..=400)? {
             config.league.scheduling.cycles = Some(cycles);
         }
 

@@ -382,6 +382,8 @@ pub struct LeagueControl {
     pub league_id: String,
     pub action: ControlAction,
     pub player_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub address: Option<String>,
 }
 
 /// The progress of the league; if it does not go on, `reason` says what it waits for.

@@ -60,7 +60,10 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "verify" => verify::run(&args, operands),
         "groups" => groups::run(&args),
         "season" => season::run(&args, operands),
-        _ => operator::run(&args, command, operands.first().map(String::as_str)),
+        _ => {
+            let named = (!operands.is_empty()).then(|| operands.join(" "));
+            operator::run(&args, command, named.as_deref())
+        }
     }
 }
 
@@ -100,6 +103,7 @@ fn check_operands(usage: &Usage, operands: &[String]) -> Result<(), Exit> {
     let is_right = match usage.name.split(' ').nth(2) {
         None => operands.is_empty(),
         Some(several) if several.ends_with("…]") => true,
+        Some(_) if usage.name.ends_with("[ADDRESS]") => matches!(operands.len(), 1 | 2),
         Some(_) => operands.len() == 1,
     };
     if is_right {

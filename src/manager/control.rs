@@ -11,6 +11,9 @@ use crate::protocol::{ControlAction, ErrorCode, LeagueControl, LeagueStatus, Pro
 use crate::values::{Timestamp, constant_time_eq};
 use std::sync::atomic::Ordering;
 
+/// The `reason` in the answer to an order that was carried out before.
+pub const NOTHING_CHANGED: &str = "nothing has changed: it was so before";
+
 impl Manager {
     /// Starts the league with the agents that have registered.
     pub fn start_league(&self, request: &Request) -> Result<LeagueStatus, HandlerError> {
@@ -31,9 +34,10 @@ impl Manager {
             let player = league.player(order.player_id.as_deref()?);
             player.filter(|_| !league.started).cloned()
         });
-        self.store.commit(|league| {
+        let is_new = self.store.commit(|league| {
             let event = league.decide_order(order, Timestamp::now())?;
-            Ok::<_, HandlerError>((event, ()))
+            let is_new = event.is_some() || order.action == ControlAction::NewLobby;
+            Ok::<_, HandlerError>((event, is_new))
         })?;
 
         match (order.action, &order.player_id) {
@@ -51,7 +55,12 @@ impl Manager {
             }
             _ => {}
         }
-        Ok(self.status())
+
+        let mut status = self.status();
+        if !is_new {
+            status.reason = Some(NOTHING_CHANGED.into());
+        }
+        Ok(status)
     }
 
     /// Returns true if a request comes from this machine, or carries the operator's token.
@@ -113,7 +122,14 @@ impl League {
                         format!("{player_id} was not removed"),
                     ));
                 }
-                Ok(Some(Event::Restored { player_id, at }))
+                let address = order.address.as_deref().map(str::parse).transpose();
+                let address =
+                    address.map_err(|_| invalid_order("address", "expected an IP address"))?;
+                Ok(Some(Event::Restored {
+                    player_id,
+                    at,
+                    address,
+                }))
             }
             ControlAction::NewLobby => Ok(None), // the manager closes the league
         }

@@ -103,6 +103,8 @@ pub enum Event {
         player_id: String,
         /// The time of the order.
         at: Timestamp,
+        /// Another address from which it may come back.
+        address: Option<IpAddr>,
     },
 }
 
@@ -143,9 +145,10 @@ pub struct League {
     /// The players that were removed before the start, by id. They are members no more, and do not
     /// come back until they are restored.
     pub removed_seats: BTreeMap<String, Member>,
-    /// The restored players that have not registered since, and when they were restored. For some
-    /// minutes they may register without their token (`registration.rs`).
-    pub restored: BTreeMap<String, Timestamp>,
+    /// The restored players that have not registered since, when they were restored, and the
+    /// address that the operator named. For some minutes they may register without their token
+    /// (`registration.rs`).
+    pub restored: BTreeMap<String, (Timestamp, Option<IpAddr>)>,
     /// The ids of the matches that have a result, in the order in which they were recorded.
     pub played: Vec<String>,
     /// The number of rounds that are over.
@@ -217,12 +220,16 @@ impl League {
                 let removed = self.members.remove_entry(player_id);
                 self.removed_seats.extend(removed);
             }
-            Event::Restored { player_id, at } => {
+            Event::Restored {
+                player_id,
+                at,
+                address,
+            } => {
                 if self.removed_seats.remove(player_id).is_some() {
                     return; // it registers like a new player
                 }
                 self.removed.remove(player_id);
-                self.restored.insert(player_id.clone(), *at);
+                self.restored.insert(player_id.clone(), (*at, *address));
             }
         }
     }

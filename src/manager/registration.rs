@@ -223,15 +223,17 @@ impl League {
     }
 
     /// Returns the player that the operator restored a short while ago, if it asks with its id or
-    /// at its endpoint, from the address it had or from this machine. A player that still answers
-    /// is not replaced.
+    /// at its endpoint, from the address it had, from that which the operator named, or from this
+    /// machine. A player that still answers is not replaced.
     fn restored_player(&self, application: &Application) -> Option<&Member> {
         let Request { envelope, peer } = application.request;
         self.members.values().find(|member| {
-            let restored_at = self.restored.get(&member.id);
-            restored_at.is_some_and(|at| application.now <= at.plus(RETURN_TIMEOUT))
+            let Some((at, address)) = self.restored.get(&member.id) else {
+                return false;
+            };
+            application.now <= at.plus(RETURN_TIMEOUT)
                 && (envelope.sender == member.signature() || is_at(member, application))
-                && (*peer == member.peer || peer.is_loopback())
+                && (*peer == member.peer || Some(*peer) == *address || peer.is_loopback())
                 && application.unreachable.contains(&member.id)
         })
     }

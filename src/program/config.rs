@@ -14,6 +14,7 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::fmt::Display;
+use std::io;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -315,7 +316,10 @@ fn read<T: DeserializeOwned>(
     let path: PathBuf = folder.join(name).components().collect(); // with this system's separators
     let path_text = path.display();
     let text = storage::read_text(&path).map_err(|error| {
-        let hint = "run this where the folder config is, or name it with --config DIR";
+        let hint = match error.kind() {
+            io::ErrorKind::InvalidData => "save it as UTF-8",
+            _ => "run this where the folder config is, or name it with --config DIR",
+        };
         format!("{error}; {hint}")
     })?;
 
@@ -421,7 +425,7 @@ fn check_league(file: &LeagueFile, league_id: &str) -> Result<(), String> {
     check("scoring", is_legal, json!(points), expected)?;
 
     let cycles = file.scheduling.cycles.unwrap_or(1);
-    check_range("scheduling.cycles", 1..=100, cycles)?;
+    check_range("scheduling.cycles", 1..=400, cycles)?;
     let lead = file.scheduling.round_announcement_lead_sec.unwrap_or(60);
     check_range("scheduling.round_announcement_lead_sec", 0..=86_400, lead)?;
 

@@ -97,9 +97,15 @@ pub fn lock(path: &Path) -> io::Result<File> {
     let file = open(&path.with_extension("lock"), Access::Owner, false)?;
     let locked = system::retry(|| Ok(file.try_lock()?));
     locked.map_err(|error| {
-        let hint =
-            "another program is running on it; end that one, or name other data with --data DIR";
-        io::Error::new(error.kind(), format!("{}: {hint}", path.display()))
+        let problem = match error.kind() {
+            io::ErrorKind::WouldBlock => "another program is running on it; end that one".into(),
+            _ => format!("this file system cannot lock files ({error})"),
+        };
+        let text = format!(
+            "{}: {problem}, or name other data with --data DIR",
+            path.display()
+        );
+        io::Error::new(error.kind(), text)
     })?;
     Ok(file)
 }

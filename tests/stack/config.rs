@@ -119,8 +119,8 @@ const BAD_VALUES: &str = r#"
     league | game_type | "chess" | game_type: got chess, expected a game that this program can play
     league | status | "odd" | status: got odd, expected ACTIVE
     league | scheduling.format | "odd" | scheduling.format: got odd, expected round_robin
-    league | scheduling.cycles | 0 | scheduling.cycles: got 0, expected 1 to 100
-    league | scheduling.cycles | 101 | scheduling.cycles: got 101, expected 1 to 100
+    league | scheduling.cycles | 0 | scheduling.cycles: got 0, expected 1 to 400
+    league | scheduling.cycles | 401 | scheduling.cycles: got 401, expected 1 to 400
     league | scheduling.round_announcement_lead_sec | -1 | expected u32
     league | scheduling.round_announcement_lead_sec | 86401 | got 86401, expected 0 to 86400
     league | participants.min_players | 1 | participants.min_players: got 1, expected 2 to 200
@@ -201,7 +201,7 @@ const WRONG_USE: &str = "
     league_manager | --port 0 --cycles 101 | --cycles
     league_manager | --port 0 --stay | --stay --help
     player | --strategy even | --strategy --help
-    league | local --cycles 101 | --cycles 1 to 100
+    league | local --cycles 401 | --cycles 1 to 400
     league | play | NAME --help
     league | trace R1M1 R1M2 | R1M2 MATCH
     league | status now | now [OPTIONS]

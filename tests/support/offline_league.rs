@@ -334,10 +334,11 @@ impl OfflineLeague {
         }
     }
 
-    /// `operator remove P04`.
+    /// `operator remove P04`, `operator restore P04 address=10.0.0.7`.
     fn operator(&mut self, command: &Command) -> String {
         let about = (!command.word(2).is_empty()).then(|| command.word(2).to_string());
-        let order = json!({"league_id": "paper", "action": command.word(1), "player_id": about});
+        let order = json!({"league_id": "paper", "action": command.word(1), "player_id": about,
+            "address": command.text("address")});
         let order = decode::<LeagueControl>(&order).unwrap();
         match self.league.decide_order(&order, self.now) {
             Ok(event) => self.happens(event, "done"),

@@ -63,6 +63,7 @@ fn orders_survive_a_kill_of_the_manager() {
     asked("R1M1");
     recorded("R1M2", 1);
     order(&mut manager, "pause", "resume lets the league go on");
+    order(&mut manager, "pause", "nothing has changed");
     gates[0].open();
     recorded("R1M1", 1);
     order(&mut manager, "remove player:p04", "restore P04 undoes it");
@@ -72,7 +73,8 @@ fn orders_survive_a_kill_of_the_manager() {
     let lost = recorded("R2M1", 1);
     let by = (&lost["result"]["winner"], &lost["referee_id"]);
     assert_eq!(by, (&json!("P02"), &json!("league_manager")), "{lost}");
-    order(&mut manager, "restore P04", "plays again");
+    order(&mut manager, "resume", "nothing has changed");
+    order(&mut manager, "restore P04 10.0.0.7", "(P04) plays again");
     gates[1].open();
     assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
     // A match in play is lost at once too, and a later report of its referee changes nothing.

@@ -64,7 +64,7 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 
 /// Decides who plays, and takes the data folder.
 fn prepare(args: &mut Args) -> Result<Setup, Exit> {
-    let has_cycles = args.number("--cycles", 1..=100)?.is_some();
+    let has_cycles = args.number("--cycles", 1..=400)?.is_some();
     let kind = if args.has("--new") {
         LeagueKind::Comparison
     } else if has_cycles || args.has("--mine") {

@@ -7,6 +7,7 @@
 
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
+use league::manager::control::NOTHING_CHANGED;
 use league::manager::operator_file;
 use league::manager::screen::{LEADERS, grid};
 use league::net::call_error::CallError;
@@ -22,7 +23,7 @@ use league::protocol::{
 };
 use league::values::Endpoint;
 use std::io::{self, BufRead, Read, Write, stdin};
-use std::net::TcpStream;
+use std::net::{IpAddr, TcpStream};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::Duration;
@@ -43,10 +44,10 @@ pub const USAGES: [Usage; 7] = [
         "league remove PLAYER",
         "the player plays no more, and loses its matches 3-0",
     ),
-    usage("league restore PLAYER", "the player plays again"),
+    usage("league restore PLAYER [ADDRESS]", "the player plays again"),
     usage(
         "league new-lobby",
-        "when the league is over: open a new lobby (needs --stay)",
+        "when the league is over: open a new lobby",
     ),
 ];
 
@@ -233,6 +234,10 @@ impl Operator {
     }
 
     fn control(&self, action: ControlAction, name: Option<&str>) -> Result<(), Exit> {
+        let (name, address) = match name {
+            Some(name) if action == ControlAction::Restore => split_address(name),
+            _ => (name, None),
+        };
         let target = match name {
             Some(name) => self.find_player(name)?,
             None => NamedPlayer::default(),
@@ -240,11 +245,15 @@ impl Operator {
         let order = LeagueControl {
             league_id: self.league_id.clone(),
             action,
-            player_id: name.is_some().then(|| target.id.clone()),
+            player_id: name.map(|_| target.id.clone()),
+            address,
         };
 
         let status = self.request(&order)?;
-        let sentence = order_sentence(action, &target, status.status);
+        let sentence = match status.reason {
+            Some(reason) if reason == NOTHING_CHANGED => reason,
+            _ => order_sentence(action, &target, status.status),
+        };
         self.print(&status.league_id, &sentence);
         Ok(())
     }
@@ -262,6 +271,16 @@ impl Operator {
             Err(error) => Err(self.no_answer(&error)),
         }
     }
+}
+
+/// Splits `P08 10.0.0.7` into a player and the address at which it may come back.
+fn split_address(text: &str) -> (Option<&str>, Option<String>) {
+    if let Some((name, word)) = text.rsplit_once(' ')
+        && word.parse::<IpAddr>().is_ok()
+    {
+        return (Some(name.trim()), Some(word.into()));
+    }
+    (Some(text), None)
 }
 
 /// Returns the URL of the manager.
@@ -461,7 +480,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
     if let Some(reason) = &view.reason {
         lines.push(sanitize(reason));
     } else if is_lobby {
-        lines.push("enough are here; the word that begins is: start".into());
+        lines.push("enough are here; type start".into());
     }
 
     lines

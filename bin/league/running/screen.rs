@@ -20,7 +20,8 @@ const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
 /// Prints the lines for students while the lobby is open, and the address of the page.
 pub fn greet(endpoint: &str, is_lobby: bool) {
     let page = endpoint.trim_end_matches("/mcp");
-    if is_lobby {
+    let is_reachable = Endpoint::parse(endpoint).is_ok_and(|endpoint| !endpoint.is_loopback());
+    if is_lobby && is_reachable {
         print_line("\nEach student types these two lines:");
         print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
         let options = "--display-name Ada --stay";
@@ -30,10 +31,9 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
 
     print_line(&format!("\nThe page for the projector is {page}/#wall"));
 
-    if Endpoint::parse(endpoint).is_ok_and(|endpoint| endpoint.is_loopback()) {
-        print_line(
-            "\nthis machine has no address that others can reach: connect it to the network, or name one with --host",
-        );
+    if !is_reachable {
+        print_line("\nno address was found by which students reach this machine; connect it to");
+        print_line("their network, or name its address: make class ADDRESS=... (--host ...)");
     }
 }
 
