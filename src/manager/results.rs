@@ -20,7 +20,8 @@ pub const MAX_REASON_CHARS: usize = 600;
 
 impl League {
     /// Checks a report from `sender`, and returns the event that records it. The recorded report
-    /// again is accepted without an event.
+    /// from the same referee again is accepted without an event; any other report is refused, with
+    /// the recorded result.
     pub fn check_report(
         &self,
         sender: &Member,

@@ -44,7 +44,7 @@ const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player
 const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. \
     Give move_number too, if the match has several moves: then a choice that comes too late is not \
     taken for the next move. The rules: a win is worth 3 points, a draw 1. In Even/Odd a number \
-    from 1 to 10 is drawn when both have chosen: if both chose alike it is a draw, else the one who \
+    is drawn when both have chosen: if both chose alike it is a draw, else the one who \
     named its parity wins. The draw is fair; so only the opponent can be predicted, from the \
     history, and it pays to choose otherwise than it does. In other games the position and the \
     legal_moves say what is played. A comment may say why you choose so: the trace of the match shows \
