@@ -49,9 +49,11 @@ pub struct Game {
     /// True if both players move at the same time. Otherwise they take turns, player A first.
     pub simultaneous: bool,
     /// Maximum number of times that a match asks for moves, from which the manager computes the time
-    /// limit of a match. It does not end the game, `legal_moves` does: so a 3 does not turn Even/Odd
-    /// into a best of three. That is a game of its own, with its rules in `legal_moves` and
-    /// `winner`. To let each pair meet more often, change `cycles` in the league file.
+    /// limit of a match.
+    ///
+    /// It does not end the game, `legal_moves` does: so a 3 does not turn Even/Odd into a best of
+    /// three. That is a game of its own, with its rules in `legal_moves` and `winner`. To let each
+    /// pair meet more often, change `cycles` in the league file.
     pub max_turns: u32,
     /// The numbers from which one is drawn after the last move, if the game draws one.
     pub number_range: Option<RangeInclusive<u32>>,
