@@ -216,7 +216,11 @@ impl Program {
     }
 }
 
-fn url(host: &str, port: u16) -> String {
+/// Returns the URL of a program at a host. An IPv6 address stands in brackets.
+pub fn url(host: &str, port: u16) -> String {
+    if host.contains(':') && !host.starts_with('[') {
+        return format!("http://[{host}]:{port}/mcp");
+    }
     format!("http://{host}:{port}/mcp")
 }
 

@@ -373,12 +373,14 @@ pub fn command(program: &Program, player: Option<&Entrant>, id: &str, port: u16)
     command
 }
 
-/// Returns the URL by which agents of this machine reach the manager.
+/// Returns the URL by which agents of this machine reach the manager: an address where possible,
+/// because the name localhost may be unknown.
 pub fn local_url(program: &Program) -> String {
-    match program.args.text("--host") {
-        Some("0.0.0.0") => format!("http://127.0.0.1:{}/mcp", program.port),
-        _ => program.endpoint.clone(),
-    }
+    let host = match program.args.text("--host") {
+        None | Some("0.0.0.0") => "127.0.0.1",
+        Some(host) => host,
+    };
+    league::program::url(host, program.port)
 }
 
 /// Checks that the program of a player exists, if the player runs on this machine.

@@ -162,6 +162,8 @@ fn faulty_file_ends_the_program_with_one_line() {
         refused(&[file, "unknown field `colour`", "expected "]);
         fs::write(&path, "{not JSON").unwrap();
         refused(&[file, "line 1 column 2"]);
+        fs::write(&path, [0xff, 0xfe]).unwrap();
+        refused(&[file, "save it as UTF-8"]);
         fs::remove_file(&path).unwrap();
         refused(&[file, "(os error 2)", "--config DIR"]);
     }

@@ -312,6 +312,7 @@ fn start_class(test: &TestLeague) -> TestProcess {
 fn players_of_a_class_rehearse_before_the_start() {
     let test = TestLeague::new("system retry_policy.max_retries=1");
     let mut class = start_class(&test);
+    class.line("no address was found by which students reach this machine");
     let own = test.agent(&class, "P01", "");
     let broken = FakeAgent::new(|_| fake::status("500 Oh", "<p>Oh"));
     register_player(&class.url(), "P02", &broken.url);

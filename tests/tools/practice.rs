@@ -541,3 +541,14 @@ fn entrant_does_not_learn_the_draws_from_the_seed() {
         .collect();
     assert!(names.contains("Ada"), "{names:?}");
 }
+
+#[test]
+fn league_on_an_ipv6_address_plays() {
+    if std::net::TcpListener::bind("[::1]:0").is_err() {
+        return; // this machine has none
+    }
+    let test = TestLeague::new("");
+    let league = test.manager("local --host ::1 --players 2 --fresh");
+    league.line("listening on http://[::1]:");
+    league.line("Champion");
+}

@@ -430,9 +430,9 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
 fn print_help() {
     for usage in &USAGES {
         let command = usage.name.trim_start_matches("league ");
-        print_line(&format!("  {command:<15} {}", usage.about));
+        print_line(&format!("  {command:<24} {}", usage.about));
     }
-    print_line("  help            these words");
+    print_line("  help                     these words");
 }
 
 /// Returns how far the league of a plain league_manager is.
