@@ -1,4 +1,4 @@
-//! How fast leagues are and what they cost: `make bench`. Release build, real processes, Linux.
+//! The speed and the cost of leagues: `make bench`. Release build, real processes, Linux.
 //! Figures depend on the machine and on what else it does; the ratios below the table hardly do.
 
 mod support;

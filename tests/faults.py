@@ -332,7 +332,7 @@ class League:
             raise Falls(f"{id} is not registered: {([''] + [line for line in lines if line])[-1]}")
 
     def start_program(self, name, command):
-        """Starts a program, and returns its port; another one if somebody else has taken it meanwhile."""
+        """Starts a program, and returns its port; another one if it is in use by now."""
         port = self.ports.pop()
         values = dict(port=port, id=name, manager=self.manager, players=self.players, referees=self.referees)
         words = [word.format(**values) for word in shlex.split(command)]
@@ -545,7 +545,7 @@ def asked_again(programs):
 
 def false_report(programs):
     """A referee reports results that cannot be, and a result of another referee's match; a player reports one, too; and
-    somebody reports one with a token that is cut off. Each must be refused, and then the true report recorded."""
+    another program reports one with a token that is cut off. Each must be refused, and then the true report recorded."""
     with League(programs, referees=2) as league:
         liar, taken, was_true = league.puppet("referee"), set(), []
 

@@ -99,7 +99,7 @@ def practice(league, port, kind):
 
 
 def referee(league, port, kind):
-    """A referee with a match of tic-tac-toe in play: the match goes on, and nobody loses it technically."""
+    """A referee with a match of tic-tac-toe in play: the match goes on, without a technical loss."""
     (league.folder / "slow.py").write_text(SLOW)
     shutil.copy(PROJECT / "bin" / "league_player.py", league.folder)
     path = league.folder / "config" / "system.json"

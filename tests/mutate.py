@@ -122,7 +122,7 @@ WAYS = {
         lambda spoilt: spoilt.change_event("Recorded", lambda line: other_result(line["result"])), "is not in the outbox"),
     "another winner": (
         lambda spoilt: spoilt.change_event("Recorded", lambda line: line["result"].update(winner="P09")), "otherwise than"),
-    "a referee that nobody knows": (
+    "an unknown referee": (
         lambda spoilt: spoilt.change_event("Recorded", lambda line: line.update(referee_id="REF09")),
         "result of REF09, which did not have it"),
     "the other referee": (

@@ -232,7 +232,7 @@ fn strangers_and_members_cause_few_lines_on_a_terminal() {
         "http://127.0.0.1:1/mcp",
     ));
     for n in 0..100 {
-        // GAME_ERROR in matches that nobody has joined, and a call with another reason each time.
+        // GAME_ERROR in matches that no player has joined, and a call with another reason each time.
         for verb in ["complains", "asks"] {
             let line = format!("strange {verb} R{n}M1");
             assert_eq!(

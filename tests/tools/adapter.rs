@@ -125,7 +125,7 @@ fn agents_with_five_dialects_play_all_matches() {
     let _referee = test.agent(&manager, "REF01", "");
     manager.wait_for_success();
     test.check_played(DIALECTS.len());
-    agents[3].1.wait_for_error("-32601"); // an error beside a result that is null
+    agents[3].1.wait_for_error("-32601"); // an error together with a result that is null
     for recorded in test.events("Recorded") {
         let choices = &recorded["result"]["details"]["choices"];
         assert_eq!(choices.as_object().unwrap().len(), 2, "{recorded}");

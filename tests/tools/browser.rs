@@ -408,7 +408,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     let notice = text(between(&page, "<p id=\"notice\"", "</p>"));
     check_words(&notice, &[&names.join(" – "), "11:30:51"], &["REF01", "Z"]);
 
-    // In the lobby the reason stands beside the name.
+    // In the lobby the reason stands below the names.
     let mut agents = data["agents"].clone();
     agents[3]["display_name"] = agents[2]["display_name"].clone();
     agents[4]["reachable"] = json!(false);

@@ -96,7 +96,7 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
         check_verified(&test, harm);
     }
 
-    // What its outbox has lost is found in the journal, or played again.
+    // A result that its outbox has lost is found in the journal, or played again.
     for (harm, change) in HARMS {
         interrupt();
         write(&outbox, change(&written[..third]));
