@@ -166,9 +166,9 @@ even_odd | oe 1 | WIN P01 [3, 0] P01 chose odd, number was 1 (odd)
 even_odd | oe 10 | WIN P02 [0, 3] P02 chose even, number was 10 (even)
 even_odd | oo 4 | DRAW nobody [1, 1] Both chose odd, number was 4 (even) - both incorrect
 even_odd | ee 4 | DRAW nobody [1, 1] Both chose even, number was 4 (even) - both correct
-even_odd | eo 0 | got 0, must be RANGE
-even_odd | eo 1000 | got 1000, must be RANGE
-even_odd | eo | got no number, must be RANGE
+even_odd | eo 0 | drawn_number: got 0, must be RANGE
+even_odd | eo 1000 | drawn_number: got 1000, must be RANGE
+even_odd | eo | drawn_number: got no number, must be RANGE
 even_odd | e 4 | the game is not over: P02 is to move
 even_odd | eoe 4 | move 3: it is not P01's turn
 even_odd | ex 4 | move 2: parity_choice: got "x", must be "even" or "odd"
@@ -182,7 +182,7 @@ tic_tac_toe | 12539 | WIN P01 [3, 0] P01 has three in a row: 1, 5, 9
 tic_tac_toe | 31527 | WIN P01 [3, 0] P01 has three in a row: 3, 5, 7
 tic_tac_toe | 31629 | WIN P01 [3, 0] P01 has three in a row: 3, 6, 9
 tic_tac_toe | 123546879 | DRAW nobody [1, 1] the board is full, and no player has three in a row
-tic_tac_toe | 14253 4 | got 4, must be none: nothing is drawn
+tic_tac_toe | 14253 4 | drawn_number: got 4, must be none: nothing is drawn
 tic_tac_toe | 1425 | the game is not over: P01 is to move
 tic_tac_toe | 142536 | move 6: it is not P02's turn
 tic_tac_toe | 5-9 | move 2: it is not P01's turn

@@ -191,7 +191,7 @@ fn own_player_is_compared_by_its_rivals_and_not_with_them() {
 const REFUSED: &str = "
 serve --mine ada | league serve --help lists all
 local --cycles 0 | expected 1 to 400
-local --cycles 101 | expected 1 to 100
+local --cycles 401 | expected 1 to 400
 local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
 local --mine `player --version` | P01 has ended, so the league does not begin
