@@ -432,19 +432,23 @@ fn check_registers_again(program: &str) {
     let asked = next.requests.lock().unwrap().clone();
     assert!(asked.iter().all(|one| meta(one)["must_be_known"].is_null()));
 
-    // Nobody is there.
+    // No program is there, or one that is no manager.
     let gone = FakeAgent::counting(|n, request| match n {
         0 => fake::answers(request),
         _ => FakeReply::Close,
     });
-    let (_test, mut agent) = forgotten(&gone, program, "");
-    assert_eq!(agent.wait().code(), Some(1), "{program}");
-    let waits = agent
-        .errors()
-        .matches("waiting for the league manager at")
-        .count();
-    assert_eq!(waits, 1, "{}", agent.errors());
-    check_contains(&agent.errors(), "does not answer any more");
+    let foreign = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => fake::status("404 Not Found", "no league here"),
+    });
+    for manager in [gone, foreign] {
+        let (_test, mut agent) = forgotten(&manager, program, "");
+        assert_eq!(agent.wait().code(), Some(1), "{program}");
+        let errors = agent.errors();
+        let waits = errors.matches("waiting for the league manager at");
+        assert_eq!(waits.count(), 1, "{errors}");
+        check_contains(&errors, "does not answer any more");
+    }
 }
 
 #[test]
