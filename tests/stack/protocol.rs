@@ -380,6 +380,15 @@ fn messages_of_a_league_match_the_protocol() {
             .or_default() += 1;
         types.insert(name);
     }
+    // On a slow machine an announcement may be late, and then a player asks for its match.
+    for name in [
+        "GAME_ERROR",
+        "LEAGUE_ERROR",
+        "LEAGUE_QUERY",
+        "LEAGUE_QUERY_RESPONSE",
+    ] {
+        types.remove(name);
+    }
     let mut matches: Vec<_> = conversations.values().collect();
     matches.retain(|lines| lines.keys().any(|line| line.starts_with("GAME_INVITATION")));
     assert_eq!(matches.len(), 6);
