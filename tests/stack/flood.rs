@@ -142,8 +142,10 @@ fn referee_without_descriptors_stores_its_credentials_when_it_has_one() {
         manager.first("REFEREE_REGISTER_REQUEST");
         let _flood = flood(&referee.url(), 60, &[""]);
         let open = format!("/proc/{}/fd", referee.child.id());
-        wait_until("all descriptors are taken", || {
-            fs::read_dir(&open).unwrap().count() + 1 >= descriptors
+        // On a slow machine the process may be old enough to restart.
+        wait_until("all descriptors are taken, or the process restarts", || {
+            let is_full = fs::read_dir(&open).unwrap().count() + 1 >= descriptors;
+            is_full || referee.errors().contains("restarting the process")
         });
         gate.open();
 

@@ -6,7 +6,8 @@
 
 use super::files::FILES;
 use super::{
-    give_up, http, json_of, list_of, pointer, set, text_of, time_limit, until, wait_until,
+    free_port, give_up, http, json_of, list_of, pointer, set, text_of, time_limit, until,
+    wait_until,
 };
 use league::manager::league::League;
 use league::program::config::Config;
@@ -157,10 +158,14 @@ impl TestLeague {
         self.start("league", &format!("serve {arguments}"))
     }
 
-    /// Starts a referee or a player, according to its id.
+    /// Starts a referee or a player, according to its id. When it ends, no program of another test
+    /// takes its port: the manager would take that program for the agent.
     pub fn agent(&self, manager: &TestProcess, id: &str, more: &str) -> TestProcess {
         let program = ["player", "referee"][usize::from(id.starts_with('R'))];
-        let own = format!("{more} --manager {} --{program}-id {id}", manager.url());
+        let mut own = format!("{more} --manager {} --{program}-id {id}", manager.url());
+        if !more.contains("--port ") {
+            own += &format!(" --port {}", free_port());
+        }
         self.start(program, &own)
     }
 
