@@ -279,20 +279,26 @@ class Player:
             position=call.get("position"), move_number=number, legal_moves=[*legal])
         try:
             choice = self.choose(turn)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # also what quit() and Ctrl-C raise
             frames = traceback.extract_tb(error.__traceback__)
             own_file = self.choose.__code__.co_filename
-            last = [frame for frame in frames if frame.filename == own_file][-1]
+            own = [frame for frame in frames if frame.filename == own_file]
+            place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
             text = f"{type(error).__name__}: {error}"
-            self.print_once(f"your choose fails in line {last.lineno}, `{last.line}`: {text}")
+            hint = ""
+            if isinstance(error, TypeError) and not own:
+                hint = "; it must begin with `def choose(turn):`"
+            elif type(error).__name__ in ("EOFError", "BdbQuit"):
+                hint = "; in a league it has no keyboard"
+            self.print_once(f"your choose fails{place}: {text}{hint}")
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match.choices[number] = choice
         else:
             hint = ": does it end without `return`?" if choice is None else ""
-            self.print_once(
-                f"your choose returned {choice!r}, none of {json.dumps(legal)}{hint}")
-        return None if choice is None else str(choice)
+            returned = without_address(repr(choice))
+            self.print_once(f"your choose returned {returned}, none of {json.dumps(legal)}{hint}")
+        return None if choice is None else without_address(str(choice))
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -455,6 +461,11 @@ class Player:
                 if os.name != "nt" or time.monotonic() > end:
                     raise
                 time.sleep(0.01)
+
+
+def without_address(text):
+    """Returns a Python object as text without its address, which differs in each match."""
+    return re.sub(" at 0x[0-9a-fA-F]+", "", text)
 
 
 def is_own_fault(message):
@@ -667,7 +678,10 @@ def play(args, choose, player=Player):
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
-        end = threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True)
+        # `choose` reads from nothing, so that `input` cannot wait for ever.
+        stdin = os.fdopen(os.dup(0))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        end = threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True)
         end.start()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
