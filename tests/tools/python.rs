@@ -61,7 +61,7 @@ fn check_failure(mut player: TestProcess, code: i32, text: &str) {
 
 #[test]
 fn template_has_no_long_lines() {
-    for (file, max_lines) in [(SCRIPT, 45), (REST, 730)] {
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 745)] {
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
@@ -627,4 +627,42 @@ fn address_of_the_manager_is_read_as_by_other_players() {
     for player in players(9, "http://127.0.0.1:80000") {
         check_failure(player, 2, "http://127.0.0.1:80000");
     }
+}
+
+/// A match whose invitation came before the player was restarted, and one of which only the end came.
+const RESTARTED: &str = "
+strange ends R1M1 P01 round_id=1: E015
+manager announces R1M1 tok-true: ok
+true asks R1M1: E015
+strange asks R1M1: E015
+true ends R1M1 P01 round_id=1: ok";
+
+#[test]
+fn restarted_player_shows_the_result_of_its_match() {
+    let Some(test) = test() else { return };
+    let (_manager, player) = start_registered(&test, SCRIPT);
+    converse(&player.url(), RESTARTED);
+    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    assert_eq!(count(&player, "refused"), 2, "{}", player.errors());
+}
+
+#[test]
+fn players_of_one_machine_take_the_next_free_port() {
+    let Some(test) = test() else { return };
+    let manager = fake::manager();
+    let mut urls = Vec::new();
+    let mut players = Vec::new();
+    for name in ["Ada", "Bob"] {
+        let mut command = Command::new(PYTHON);
+        let options = format!("--until-stdin-closes --display-name {name} --manager");
+        command
+            .arg(SCRIPT)
+            .args(options.split(' '))
+            .arg(&manager.url);
+        let player = TestProcess::new(command.current_dir(&test.folder));
+        player.line(&format!("{name} is P01"));
+        urls.push(player.url());
+        players.push(player);
+    }
+    assert_ne!(urls[0], urls[1]);
 }
