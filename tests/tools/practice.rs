@@ -194,8 +194,8 @@ local --cycles 0 | expected 1 to 400
 local --cycles 401 | expected 1 to 400
 local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
-local --mine `player --version` | P01 has ended, so the league does not begin
-local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
+local --mine `player --version` | before it registered, so the league does not begin
+local --mine `sh -c kill${IFS}-9${IFS}$$` | before it registered, so the league does not begin";
 
 #[test]
 fn practice_replaces_only_the_last_practice() {
