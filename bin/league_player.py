@@ -248,10 +248,28 @@ class Player:
         conversation_id, token = invitation["conversation_id"], invitation.get("auth_token")
         known = self.joined.get(match_id)
         if known is None or (known.conversation_id, known.token) != (conversation_id, token):
-            self.joined[match_id] = types.SimpleNamespace(
-                conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
-                opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
+            self.add_joined(invitation, invitation["round_id"], invitation["opponent_id"])
         return self.reply("GAME_JOIN_ACK", invitation, accept=True, arrival_timestamp=now())
+
+    def add_joined(self, message, round_id, opponent_id):
+        self.joined[message["match_id"]] = types.SimpleNamespace(
+            conversation_id=message["conversation_id"], token=message.get("auth_token"),
+            round_id=round_id, opponent_id=opponent_id, choices={}, lock=threading.Lock())
+
+    def awaits_invitation(self, message):
+        """Returns true if we have not joined a match that the manager has announced with this
+        token: we were restarted since its invitation, and the referee invites us again."""
+        match_id = str(message.get("match_id"))
+        token = self.announced.get(match_id)
+        is_announced = token and hmac.compare_digest(ascii(message.get("auth_token")), ascii(token))
+        return is_announced and match_id not in self.joined
+
+    def join_ended(self, over):
+        """Joins a match that ended while we were restarted, so that its result is not refused."""
+        choices = over["game_result"].get("choices")
+        opponents = {*choices} - {self.id} if isinstance(choices, dict) else ()
+        for opponent_id in opponents:
+            self.add_joined(over, over.get("round_id"), opponent_id)
 
     def move(self, message_type, call):
         """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
@@ -279,20 +297,26 @@ class Player:
             position=call.get("position"), move_number=number, legal_moves=[*legal])
         try:
             choice = self.choose(turn)
-        except (Exception, SystemExit) as error:
+        except BaseException as error:  # also what quit() and Ctrl-C raise
             frames = traceback.extract_tb(error.__traceback__)
             own_file = self.choose.__code__.co_filename
-            last = [frame for frame in frames if frame.filename == own_file][-1]
+            own = [frame for frame in frames if frame.filename == own_file]
+            place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
             text = f"{type(error).__name__}: {error}"
-            self.print_once(f"your choose fails in line {last.lineno}, `{last.line}`: {text}")
+            hint = ""
+            if isinstance(error, TypeError) and not own:
+                hint = "; it must begin with `def choose(turn):`"
+            elif type(error).__name__ in ("EOFError", "BdbQuit"):
+                hint = "; in a league it has no keyboard"
+            self.print_once(f"your choose fails{place}: {text}{hint}")
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match.choices[number] = choice
         else:
             hint = ": does it end without `return`?" if choice is None else ""
-            self.print_once(
-                f"your choose returned {choice!r}, none of {json.dumps(legal)}{hint}")
-        return None if choice is None else str(choice)
+            returned = without_address(repr(choice))
+            self.print_once(f"your choose returned {returned}, none of {json.dumps(legal)}{hint}")
+        return None if choice is None else without_address(str(choice))
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -368,7 +392,8 @@ class Player:
             content = f"; it says {json.dumps(body)}"
         now = time.monotonic()  # anyone can cause a refusal: we print 20 at once, then one a second
         self.printed_until = max(self.printed_until, now)
-        if self.printed_until < now + 20:
+        is_expected = code[:4] == "E015" and self.awaits_invitation(message)
+        if self.printed_until < now + 20 and not is_expected:
             self.printed_until += 1
             print_line(f"refused {message_type} from {message.get('sender')}: "
                        f"{code}: {field}: {problem}{content}", sys.stderr)
@@ -394,6 +419,8 @@ class Player:
         if message.get("player_id", self.id) != self.id:
             return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
         match_id, own = message.get("match_id"), self.credentials["token"]
+        if message_type == "GAME_OVER" and self.awaits_invitation(message):
+            self.join_ended(message)
         if "match_id" not in needed:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
@@ -455,6 +482,11 @@ class Player:
                 if os.name != "nt" or time.monotonic() > end:
                     raise
                 time.sleep(0.01)
+
+
+def without_address(text):
+    """Returns a Python object as text without its address, which differs in each match."""
+    return re.sub(" at 0x[0-9a-fA-F]+", "", text)
 
 
 def is_own_fault(message):
@@ -576,7 +608,8 @@ OPTIONS = (
     ("manager", "URL", "the league manager, like http://10.0.0.5:8000 [this machine's]"),
     ("display-name", "NAME", "your name in the table [the name of this file]"),
     ("player-id", "ID", "the id to ask for, like P07 [any]"),
-    ("port", "N", "where to listen; 0: any free port [8107 for P07, without an id 8199]"),
+    ("port", "N", "where to listen; 0: any free port [8107 for P07, without an id the "
+     "first free one from 8199 on]"),
     ("host", "ADDRESS", "the address to listen on [this machine only, or all for a manager "
      "on another machine]"),
     ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
@@ -600,10 +633,11 @@ def parse_args(parser):
     args.display_name = args.display_name or pathlib.Path(sys.argv[0]).stem
     if not re.fullmatch(r"P\d{2,4}", args.player_id or "P99"):
         parser.error(f"--player-id: got {args.player_id!r}, expected an id like P07")
-    if not args.port:
-        args.port = str(8100 + int((args.player_id or "P99")[1:]))
-    if not args.port.isdecimal() or int(args.port) > 65535:
-        parser.error(f"--port: got {args.port!r}, expected a number up to 65535")
+    port = args.port or str(8100 + int((args.player_id or "P99")[1:]))
+    if not port.isdecimal() or int(port) > 65535:
+        parser.error(f"--port: got {port!r}, expected a number up to 65535")
+    is_fixed = args.port or args.player_id  # else several players of one machine just start
+    args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
     args.has_played = False  # true from the second league on
     url = args.manager or "http://localhost:8000"
     if "://" not in url:
@@ -644,10 +678,14 @@ def listen(args):
         sys.exit(f"--manager: there is no way to {args.manager} from here: {error}")
     is_local = own_address.startswith("127.")
     host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
-    try:
-        server = Server((host, int(args.port)), Handler)
-    except OSError as error:
-        sys.exit(f"{host}, port {args.port}: {error}; take another one with --port (0: any)")
+    for port in args.ports:
+        try:
+            server = Server((host, port), Handler)
+            break
+        except OSError as error:
+            problem = f"{host}, port {port}: {error}; take another one with --port (0: any)"
+    else:
+        sys.exit(problem)
     port = server.server_address[1]
     name = host
     if is_local:
@@ -667,7 +705,10 @@ def play(args, choose, player=Player):
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
-        end = threading.Thread(target=lambda: (sys.stdin.read(), os._exit(0)), daemon=True)
+        # `choose` reads from nothing, so that `input` cannot wait for ever.
+        stdin = os.fdopen(os.dup(0))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        end = threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True)
         end.start()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"

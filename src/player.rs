@@ -275,6 +275,13 @@ impl Agent for Player {
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
+        let match_id = packet["match_id"].as_str().unwrap_or_default();
+        let token = packet["auth_token"].as_str();
+        if refusal.code == ErrorCode::MatchMismatch
+            && self.invitations.lock().awaits_invitation(match_id, token)
+        {
+            return;
+        }
         self.warn(&describe_refusal(packet, peer, refusal));
     }
 
@@ -466,7 +473,10 @@ impl Player {
         request: &Request,
         over: GameOver,
     ) -> Result<(), ProtocolError> {
-        let joined = (self.invitations.lock()).find(&request.envelope, &over.match_id)?;
+        let mut invitations = self.invitations.lock();
+        invitations.join_ended(&credentials.agent_id, &request.envelope, &over);
+        let joined = invitations.find(&request.envelope, &over.match_id)?;
+        drop(invitations);
 
         let mut result = over.game_result;
         let reason = result.reason.or(over.reason);

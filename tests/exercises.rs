@@ -25,6 +25,13 @@ fn matches(test: &TestLeague, folder: &str) -> Vec<Value> {
 fn memory() {
     let finished = executable("league").display().to_string();
     let mine = env::var("MINE").unwrap_or("ada".into());
+    for file in mine.split_whitespace().filter(|word| word.ends_with(".py")) {
+        assert!(Path::new(file).exists(), "there is no file {file}");
+    }
+    assert!(
+        mine != "ada" || executable("ada").exists(),
+        "there is no bin/ada.rs, or it is not built: make agent NAME=ada, cargo build"
+    );
     let rivals = ["even", "odd", "alternate"];
     let rivals = rivals.map(|name| format!("{finished} play {name}"));
     let all = format!("{mine},{}", rivals.join(","));

@@ -4,25 +4,24 @@
 
 pub mod by_hand;
 pub mod entrants;
+pub mod relay;
 pub mod strategies;
 
 use entrants::Entrant;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::net::http;
-use league::net::sync::spawn;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
-use league::program::terminal::{print_error, print_line, sanitize};
+use league::program::terminal::{print_error, sanitize};
 use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
 use league::protocol::AgentKind;
 use league::system::PYTHON;
-use league::values::{Endpoint, truncate};
-use std::collections::BTreeMap;
+use league::values::Endpoint;
 use std::env::{self, consts::EXE_SUFFIX, current_exe};
-use std::io::{self, BufRead, BufReader, Read};
+use std::io;
 use std::path::{Path, PathBuf, is_separator};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -37,9 +36,6 @@ const SHARED_OPTIONS: [&str; 5] = ["--config", "--data", "--logs", "--league-id"
 
 /// The seed for the players, where they must not know that of the draws.
 pub const PLAYERS_SEED: &str = "--players-seed";
-
-/// Maximum number of characters of a repeated problem.
-const MAX_REPEATED: usize = 100;
 
 /// Waits until a condition holds, or the timeout has passed; returns true if it holds. It is for
 /// what other processes do. Our own threads wait with `Shared` (`net/sync.rs`).
@@ -66,6 +62,8 @@ struct ChildAgent {
     player: Option<Entrant>,
     command: Command,
     process: Child,
+    /// True if the terminal says that the process has ended.
+    is_reported: bool,
 }
 
 impl ChildAgent {
@@ -77,7 +75,16 @@ impl ChildAgent {
             player: player.cloned(),
             command,
             process,
+            is_reported: false,
         })
+    }
+
+    /// Returns the name and the id of a player, or the id of a referee.
+    fn name(&self) -> String {
+        match &self.player {
+            Some(player) => sanitize(&format!("{} ({})", player.name, self.id)),
+            None => self.id.clone(),
+        }
     }
 
     fn has_ended(&mut self) -> bool {
@@ -132,15 +139,22 @@ impl Children {
     /// Returns true if as many agents have registered since this program started as there are
     /// children, and none of the children is still missing from a league that is resumed. (A player
     /// that asks for no id may get another one than its child has here.) The error names a child
-    /// that has failed, or has ended before it registered; one that is killed later is lost like
-    /// any agent.
+    /// that has failed, or has ended before it registered.
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
-        for ChildAgent { id, process, .. } in &mut self.0 {
-            let end = process.try_wait().ok().flatten();
-            if end.is_some_and(|end| end.code() > Some(0) || !is_here(manager, id)) {
+        for agent in &mut self.0 {
+            let end = agent.process.try_wait().ok().flatten();
+            let failed = |end: &ExitStatus| !end.success() || !is_here(manager, &agent.id);
+            if let Some(end) = end.filter(failed) {
+                let name = agent.name();
+                let hint = match agent.player.as_ref().filter(|_| end.success()) {
+                    Some(player) if player.command.contains(".py") => {
+                        "does its file end with run(choose)?"
+                    }
+                    _ => "what it said stands above, and the same command tries again",
+                };
                 return Err(Exit::failure(format!(
-                    "{id} has ended, so the league does not begin; what it said stands above, \
-                     and the same command tries again"
+                    "{name} has ended ({end}) before it registered, so the league does not \
+                     begin; {hint}"
                 )));
             }
         }
@@ -152,6 +166,26 @@ impl Children {
             let is_missing = ids.any(|id| league.members.contains_key(id) && !is_here(manager, id));
             !is_missing && here >= self.0.len()
         }))
+    }
+
+    /// Returns the names of the children that have not registered.
+    pub fn missing(&self, manager: &Manager) -> Vec<String> {
+        let missing = self.0.iter().filter(|agent| !is_here(manager, &agent.id));
+        missing.map(ChildAgent::name).collect()
+    }
+
+    /// Prints once that a child has ended while the league goes on.
+    pub fn report_ended(&mut self) {
+        for agent in &mut self.0 {
+            let end = agent.process.try_wait().ok().flatten();
+            if let Some(end) = end.filter(|_| !agent.is_reported) {
+                agent.is_reported = true;
+                let name = agent.name();
+                print_error(&format!(
+                    "{name} has ended in the middle of the league ({end})"
+                ));
+            }
+        }
     }
 
     /// Kills all children.
@@ -179,7 +213,7 @@ impl Children {
             let started = archive_history(manager, &agent.id)
                 .and_then(|()| start_process(&mut agent.command, agent.player.as_ref()));
             match started {
-                Ok(process) => agent.process = process,
+                Ok(process) => (agent.process, agent.is_reported) = (process, false),
                 Err(error) => print_error(&error.to_string()),
             }
         }
@@ -203,7 +237,7 @@ impl Children {
 fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
     let mut process = command.spawn().map_err(|error| explain(command, error))?;
     if let Some(player) = player {
-        relay(&player.name, &mut process);
+        relay::relay(&player.name, &mut process);
     }
     Ok(process)
 }
@@ -212,52 +246,6 @@ fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<
 fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
     let folder = manager.program.data.join("players").join(id);
     storage::archive(&folder.join("history.json"))
-}
-
-/// Prints what a player writes, with the player's name before each line. A problem that comes again
-/// in another match is printed once, and counted.
-fn relay(name: &str, child: &mut Child) {
-    let (printed, errors) = (name.to_string(), name.to_string());
-    if let Some(stdout) = child.stdout.take() {
-        spawn("relay", move || {
-            for line in lines(stdout) {
-                print_line(&sanitize(&format!("{printed}: {line}")));
-            }
-        });
-    }
-
-    if let Some(stderr) = child.stderr.take() {
-        spawn("relay", move || {
-            let mut counts = BTreeMap::new();
-            for line in lines(stderr) {
-                let line = format!("{errors}: {line}");
-                let count = counts.entry(without_numbers_of_matches(&line)).or_insert(0);
-                *count += 1;
-                if *count == 1 {
-                    print_error(&line);
-                }
-            }
-            for (line, count) in counts.into_iter().filter(|(_, count)| *count > 1) {
-                print_error(&format!("{count} times: {}", truncate(&line, MAX_REPEATED)));
-            }
-        });
-    }
-}
-
-/// Returns the lines that a program prints. Those of Windows end in CR LF.
-fn lines(output: impl Read) -> impl Iterator<Item = String> {
-    let lines = BufReader::new(output).split(b'\n').map_while(Result::ok);
-    lines.map(|line| String::from_utf8_lossy(line.trim_ascii_end()).into())
-}
-
-/// Returns a line without its match ids and thread ids, in which repeated problems differ.
-fn without_numbers_of_matches(line: &str) -> String {
-    let mut words: Vec<&str> = line.split(' ').collect();
-    words.retain(|word| {
-        let digits = word.trim_matches(|c: char| "R(M):".contains(c));
-        digits.is_empty() || !digits.chars().all(|c| c.is_ascii_digit() || c == 'M')
-    });
-    words.join(" ")
 }
 
 /// Returns true if an agent has registered since this program started.

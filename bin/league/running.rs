@@ -22,7 +22,7 @@ use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
-use league::net::sync::lock;
+use league::net::sync::{lock, spawn};
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
@@ -34,11 +34,15 @@ use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Once};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use verify::Checked;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
+/// The time after which the children that have not registered are named.
+const FIRST_PATIENCE: Duration = Duration::from_secs(10);
+/// The time after which they are named again.
+const LATER_PATIENCE: Duration = Duration::from_secs(60);
 /// Interval between two attempts to write the files that are kept.
 const WRITE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum number of further attempts.
@@ -123,7 +127,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 struct ToolHooks {
     setup: Setup,
     web_pages: WebPages,
-    children: Mutex<Children>,
+    children: Arc<Mutex<Children>>,
     document: Arc<Document>,
     /// Done when the work after the end of the league is done.
     closed: Once,
@@ -144,7 +148,7 @@ impl ToolHooks {
         ToolHooks {
             setup,
             web_pages: WebPages::new(log_folder(args)),
-            children: Mutex::default(),
+            children: Arc::default(),
             document: Arc::new(document),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
@@ -177,6 +181,18 @@ impl ToolHooks {
         let children = Children::start(&manager.program, entrants, stored.as_ref())?;
         *lock(&self.children) = children;
         Ok(())
+    }
+
+    /// Starts a thread that says if a child ends before the league is over. One that ends then loses
+    /// its matches like any agent that is gone.
+    fn watch_children(&self, manager: &Manager) {
+        let children = Arc::clone(&self.children);
+        let store = Arc::clone(&manager.store);
+        spawn("children", move || {
+            while !store.wait(CHECK_INTERVAL, |league| league.closed || league.is_over()) {
+                lock(&children).report_ended();
+            }
+        });
     }
 
     /// Prints what a practice says about its players.
@@ -250,10 +266,18 @@ impl ManagerHooks for ToolHooks {
         }
 
         // The league does not begin without its own agents.
+        let mut named_at = Instant::now();
+        let mut patience = FIRST_PATIENCE;
         while !lock(&self.children).have_registered(manager)? {
             let changes = manager.store.change_count();
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
+            if named_at.elapsed() > patience {
+                let missing = lock(&self.children).missing(manager).join(", ");
+                print_error(&format!("waiting for {missing} to register"));
+                (named_at, patience) = (Instant::now(), LATER_PATIENCE);
+            }
         }
+        self.watch_children(manager);
 
         if self.setup.kind.is_practice() {
             delete_last_practice(&manager.program.args)?;

@@ -159,11 +159,15 @@ impl Client {
         let mut reply = self.send(to, request.spec().method, &packet, to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
-        let defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
+        let mut defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
             "sender" => Some(to.sender()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
         });
+        if to.kind == AgentKind::Player && reply.is_object() && reply["player_id"].is_null() {
+            reply["player_id"] = json!(to.id);
+            defaults.push("player_id");
+        }
         let parsed = protocol::parse::<C::Reply>(&reply)
             .map_err(|refusal| CallError::wrong_reply(&reply, &defaults, refusal));
 

@@ -16,6 +16,8 @@ use crate::protocol::{
     MessageSpec, ProtocolError, RefereeRegisterRequest, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
+use serde::Deserialize;
+use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -24,13 +26,17 @@ use std::sync::Arc;
 const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are not supported) with \
     \"jsonrpc\": \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
 
+/// The bytes that some programs of Windows write before a text.
+const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
+
 /// The body of a POST to `/mcp`.
 enum Incoming {
     /// A league message without a JSON-RPC object around it. It is answered without one, too.
     Bare(Value),
     /// A request, or a notification if it has no id.
     Call {
-        id: Option<Value>,
+        /// The text of the id, as it came.
+        id: Option<String>,
         method: String,
         params: Value,
     },
@@ -89,7 +95,10 @@ impl<A: Agent> RpcServer<A> {
             let name = truncate(name, MAX_QUOTED_CHARS);
             let text = format!("{} asked for {name}", peer_text(peer));
             self.client.log.event(Level::Warning, "not_found", &text);
-            self.agent.on_not_found(&text);
+            let is_mcp = name.contains('/') && !name.starts_with('/'); // resources/list
+            if !is_mcp {
+                self.agent.on_not_found(&text);
+            }
         }
     }
 
@@ -137,7 +146,7 @@ impl<A: Agent> RpcServer<A> {
             Ok(Incoming::Bare(message)) => {
                 match self.run_method("", message, self.peer(http), Vec::new()) {
                     Ok(result) => Response::new(OK, result.to_string()),
-                    Err(error) => error_response(Value::Null, error),
+                    Err(error) => error_response("null", error),
                 }
             }
             Ok(Incoming::Call { id, method, params }) => {
@@ -148,7 +157,7 @@ impl<A: Agent> RpcServer<A> {
                         let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
                         Response::new(OK, reply)
                     }
-                    (Some(id), Err(error)) => error_response(id, error),
+                    (Some(id), Err(error)) => error_response(&id, error),
                 }
             }
         }
@@ -427,9 +436,10 @@ impl<A: Agent> RpcServer<A> {
 
 /// Finds out what the body of a POST is. An error is the response to it.
 fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
+    let body = body.strip_prefix(BYTE_ORDER_MARK).unwrap_or(body);
     let mut request: Value = serde_json::from_slice(body).map_err(|error| {
         let error = HandlerError::json_rpc(-32700, format!("Parse error: {error}"));
-        error_response(Value::Null, error)
+        error_response("null", error)
     })?;
 
     let has = |key: &str| request.get(key).is_some();
@@ -440,20 +450,37 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         return Err(Response::new("202 Accepted", "")); // a response, although we have asked nothing
     }
 
-    let id = request.get("id").cloned();
-    let is_valid_id = matches!(
+    let id = request.get("id");
+    let is_valid_id = !matches!(
         id,
-        None | Some(Value::Null | Value::Number(_) | Value::String(_))
+        Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))
     );
+    let id = id.map(|id| id_text(id, body));
     let method = request["method"].as_str().unwrap_or_default().to_string();
     if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
-        let id = id.filter(|_| is_valid_id).unwrap_or_default();
+        let id = id.filter(|_| is_valid_id).unwrap_or("null".into());
         let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
-        return Err(error_response(id, error));
+        return Err(error_response(&id, error));
     }
 
-    let params = request.get_mut("params").map_or(json!({}), Value::take);
+    let params = request.get_mut("params").map(Value::take);
+    let params = params.filter(|params| !params.is_null());
+    let params = params.unwrap_or_else(|| json!({}));
     Ok(Incoming::Call { id, method, params })
+}
+
+/// Returns the text of an id. That of an integer over 64 bits is taken from the body.
+fn id_text(id: &Value, body: &[u8]) -> String {
+    #[derive(Deserialize)]
+    struct RequestId<'a> {
+        #[serde(borrow)]
+        id: &'a RawValue,
+    }
+
+    match serde_json::from_slice::<RequestId>(body) {
+        Ok(request) if id.is_f64() => request.id.to_string(),
+        _ => id.to_string(),
+    }
 }
 
 /// Runs a handler; a panic is an internal error, which the terminal shows already.
@@ -486,12 +513,12 @@ fn not_allowed(headers: &str) -> Response {
 }
 
 /// Returns a JSON-RPC error as a response.
-fn error_response(id: Value, error: HandlerError) -> Response {
+fn error_response(id: &str, error: HandlerError) -> Response {
     let error = error.into_json_rpc();
     let mut body = json!({"code": error.code, "message": error.message});
     if let Some(data) = error.data {
         body["data"] = data;
     }
-    let whole = json!({"jsonrpc": "2.0", "error": body, "id": id});
-    Response::new(error.status, whole.to_string())
+    let whole = format!(r#"{{"jsonrpc":"2.0","error":{body},"id":{id}}}"#);
+    Response::new(error.status, whole)
 }

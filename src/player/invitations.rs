@@ -7,7 +7,7 @@
 //! in `protocol.md`. Read next: `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
-use crate::protocol::{Envelope, GameInvitation, ProtocolError, RoundAnnouncement};
+use crate::protocol::{Envelope, GameInvitation, GameOver, ProtocolError, RoundAnnouncement};
 use crate::values::{constant_time_eq, truncate};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
@@ -104,6 +104,29 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
+    /// Returns true if we have not joined a match that the manager has announced with this token: we
+    /// were restarted since its invitation, and the referee invites us again.
+    pub fn awaits_invitation(&self, match_id: &str, token: Option<&str>) -> bool {
+        let is_announced = matches!(self.announced.get(match_id), Some(Some(_)));
+        is_announced && !self.joined.contains_key(match_id) && self.expects(match_id, token)
+    }
+
+    /// Joins a match that ended while we were restarted, so that its result is not refused.
+    pub fn join_ended(&mut self, own_id: &str, envelope: &Envelope, over: &GameOver) {
+        let mut players = over.game_result.choices.iter().map(|(id, _)| id);
+        let opponent_id = players.find(|id| *id != own_id);
+        if let (Some(round_id), Some(opponent_id)) = (envelope.round_id, opponent_id)
+            && self.awaits_invitation(&over.match_id, envelope.auth_token.as_deref())
+        {
+            self.add(
+                envelope,
+                over.match_id.clone(),
+                round_id,
+                opponent_id.clone(),
+            );
+        }
+    }
+
     /// Returns true if a token is that of one of our matches, or if tokens are not checked.
     pub fn is_known_token(&self, token: Option<&str>) -> bool {
         let received = token.unwrap_or_default();
@@ -144,15 +167,24 @@ impl Invitations {
             return Ok(false);
         }
 
+        self.add(
+            envelope,
+            match_id,
+            invitation.round_id,
+            invitation.opponent_id,
+        );
+        Ok(true)
+    }
+
+    fn add(&mut self, envelope: &Envelope, match_id: String, round_id: u32, opponent_id: String) {
         let joined = JoinedMatch {
-            round_id: invitation.round_id,
-            opponent_id: invitation.opponent_id,
+            round_id,
+            opponent_id,
             conversation_id: envelope.conversation_id.clone(),
             token: envelope.auth_token.clone(),
             moves: Moves::default(),
         };
         self.joined.insert(match_id, Arc::new(joined));
-        Ok(true)
     }
 
     /// Returns the match of a referee's message, which must carry the token and the conversation of

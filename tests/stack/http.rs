@@ -297,6 +297,14 @@ fn refusals_are_logged_with_code_and_field() {
     assert_eq!(fraction.len(), 4, "{logged}");
     call(&url, "join_league", json!({}));
     manager.line("127.0.0.1 asked for join_league, which does not exist; players register with");
+    call(&url, "resources/list", json!({})); // a method of MCP is no lost student
+    assert_eq!(
+        last("not_found")["message"],
+        "127.0.0.1 asked for resources/list"
+    );
+    call(&url, "join_now", json!({}));
+    manager.line("127.0.0.1 asked for join_now");
+    assert!(!manager.output_so_far().contains("resources/list"));
 
     call_tool(&url, "start_league", json!({}));
     assert_eq!(last("fields_supplied")["level"], "WARNING");
@@ -513,4 +521,16 @@ fn is_reply(reply: &Value) -> bool {
     reply["jsonrpc"] == "2.0"
         && reply.get("result").is_some() != reply.get("error").is_some()
         && reply["error"]["code"] != -32603
+}
+
+/// The reader of JSON in the tests keeps 64 bits only, so the answers are compared as texts.
+#[test]
+fn integer_over_64_bits_is_echoed_as_an_id() {
+    let (_test, manager) = with_manager("");
+    for method in ["ping", "nonsense"] {
+        let id = "\"id\":12345678901234567890123}";
+        let body = format!(r#"{{"jsonrpc":"2.0","method":"{method}",{id}"#);
+        let (_, text) = http("POST", &manager.url(), "", body.as_bytes());
+        assert!(text.ends_with(id), "{text}");
+    }
 }

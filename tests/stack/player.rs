@@ -43,6 +43,7 @@ strange ends R1M1 P02: E012
 replay asks R1M1: E015
 true complains R1M1: ok
 true asks R1M1: chooses
+true asks R7M1: E015
 true invites R5M1 player_id=P02: E012";
 
 /// The ends of a match that is played again: the last one counts.
@@ -54,7 +55,7 @@ manager ends: ok";
 
 /// Lines on the screen of the player.
 const ON_SCREEN: &str = "P01: refused GAME_INVITATION of R1M1 from referee:REF01 at 127.0.0.1: E012 auth_token: not the match token
-P01: refused CHOOSE_PARITY_CALL of R1M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R1M1\", which we
+P01: refused CHOOSE_PARITY_CALL of R7M1 from referee:REF01 at 127.0.0.1: E015 match_id: got \"R7M1\", which we
 P01: R1M1: E004 INVALID_PARITY_CHOICE: parity_choice: got \"EVEN\"\u{fffd}[2J; attempt 1 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
 
 #[test]
@@ -505,4 +506,23 @@ fn result_in_hand_at_the_end_is_saved() {
     player.wait_for_success();
     let history = test.data("players/P01/history.json");
     assert_eq!(history["matches"][0]["match_id"], "R1M1");
+}
+
+/// A match whose invitation came before the player was restarted: a question is refused in silence,
+/// since the referee invites again, and the result is shown.
+const RESTARTED: &str = "
+strange ends R1M1 P01 round_id=1: E015
+manager announces R1M1 tok-true: ok
+true asks R1M1: E015
+strange asks R1M1: E015
+true ends R1M1 P01 round_id=1: ok";
+
+#[test]
+fn restarted_player_shows_the_result_of_its_match() {
+    let (test, manager) = (TestLeague::new(""), fake::manager());
+    let player = player(&test, &manager, "");
+    converse(&player.url(), RESTARTED);
+    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    let refused = player.errors().matches("refused").count();
+    assert_eq!(refused, 2, "{}", player.errors());
 }

@@ -680,3 +680,26 @@ fn referee_that_missed_an_announcement_gets_it_again() {
         (referee.received("ROUND_ANNOUNCEMENT").len() > 1).then_some(())
     });
 }
+
+#[test]
+fn bare_answers_without_player_id_play() {
+    let test = TestLeague::new("");
+    let mut manager = test.manager("--players 2 --lead-sec 0");
+    let _referee = test.agent(&manager, "REF01", "");
+    let mut players = Vec::new();
+    for id in ["P01", "P02"] {
+        let player = FakeAgent::new(move |request| match valid_reply(id, "odd", request) {
+            FakeReply::Answer(mut message) => {
+                message["player_id"] = Value::Null;
+                FakeReply::Body(message.to_string())
+            }
+            reply => reply,
+        });
+        register_player(&manager.url(), id, &player.url);
+        players.push(player);
+    }
+    manager.wait_for_success();
+    let output = manager.output();
+    check_contains(&output, "the number was");
+    assert!(!output.contains("technically"), "{output}");
+}

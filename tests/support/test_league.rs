@@ -418,9 +418,15 @@ impl TestProcess {
             if let Some(line) = lines.find(|line| line.contains(text)) {
                 return line.trim_end_matches('\n').into();
             }
-            if is_whole || begun.elapsed() > time_limit() {
-                let all = [&self.stdout, &self.stderr].map(Stream::so_far);
-                let what = format!("a line {text:?}; the program printed {all:?}");
+            let all = || [&self.stdout, &self.stderr].map(Stream::so_far);
+            if is_whole {
+                panic!(
+                    "the program ended without a line {text:?}; it printed {:?}",
+                    all()
+                );
+            }
+            if begun.elapsed() > time_limit() {
+                let what = format!("a line {text:?}; the program printed {:?}", all());
                 give_up(&what, begun.elapsed());
             }
             thread::park_timeout(Duration::from_millis(5));

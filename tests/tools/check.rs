@@ -100,7 +100,7 @@ fn check_own_agent([game, program, options, requested, id, others]: [&str; 6]) {
     ] {
         assert_eq!(names.contains(call), game_type == game, "{program}");
     }
-    agent.line(&format!(" is {id} in "));
+    agent.line(&format!(" is {id} in an_examination_no_league"));
     agent.wait_for_success(); // it has received the end of the league
     let leagues = test.folder.join("data/leagues");
     assert!(
@@ -205,20 +205,25 @@ fn agent_that_asks_for_other_paths_and_methods_is_told_how_to_register() {
 }
 
 #[test]
-fn answer_in_the_parameters_of_a_call_is_an_answer() {
-    let test = test(3);
-    let (mut check, url) = start_examination(&test, "");
-    let player = FakeAgent::new(|request| match valid_reply("P90", "odd", request) {
-        FakeReply::Answer(message) => {
-            let call = json!({"jsonrpc": "2.0", "method": "answer", "params": message,
-                "id": request["id"]});
-            FakeReply::Body(call.to_string())
-        }
-        reply => reply,
-    });
-    call_tool(&url, "register_player", application("A", &player.url));
-    let (_, bad) = findings(&mut check);
-    assert!(!bad.contains("FATAL"), "{bad}");
+fn answer_that_is_no_result_is_an_answer() {
+    for is_bare in [false, true] {
+        let test = test(3);
+        let (mut check, url) = start_examination(&test, "");
+        let player = FakeAgent::new(move |request| match valid_reply("P90", "odd", request) {
+            FakeReply::Answer(message) if is_bare => FakeReply::Body(message.to_string()),
+            FakeReply::Answer(message) => {
+                let call = json!({"jsonrpc": "2.0", "method": "answer", "params": message,
+                    "id": request["id"]});
+                FakeReply::Body(call.to_string())
+            }
+            reply => reply,
+        });
+        call_tool(&url, "register_player", application("A", &player.url));
+        let (_, bad) = findings(&mut check);
+        assert!(!bad.contains("FATAL"), "{bad}");
+        let says_so = bad.contains("FAIL replies are JSON-RPC 2.0 with HTTP 200");
+        assert_eq!(says_so, is_bare, "{bad}");
+    }
 }
 
 #[test]
@@ -515,13 +520,14 @@ REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "localhost:810
 REGISTER_REQUEST | /request/params/player_meta/contact_endpoint | "http://127.0.0.1:1/mcp" | FATAL an agent answers at its contact_endpoint | 34
 REGISTER_REQUEST | /request/params/player_meta/protocol_version | "1.0.0" | FATAL it says what it is
 "method":"notify_round" R1M1 | /reply/error | {"code": -32603} | FAIL ROUND_ANNOUNCEMENT is taken
-GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered in time | 21
+GAME_INVITATION | instead | null | FATAL GAME_INVITATION is answered without an error, in time | 21
 GAME_INVITATION | /reply/result/match_id | "R1" | FATAL replies name match and player
 GAME_INVITATION #1 | /reply/result/message_type | "JOINED" | FATAL GAME_JOIN_ACK is the answer
 GAME_INVITATION | /reply/result/arrival_timestamp | "now" | FAIL arrival_timestamp is UTC
 GAME_INVITATION | /reply/result/accept | "true" | FATAL accept is true, a boolean
-CHOOSE_PARITY_CALL | instead | null | FATAL CHOOSE_PARITY_CALL is answered in time | 10
+CHOOSE_PARITY_CALL | instead | null | FATAL CHOOSE_PARITY_CALL is answered without an error, in time | 10
 CHOOSE_PARITY_CALL | /reply/result/player_id | "P9" | FATAL replies name match and player
+GAME_INVITATION | /reply/result/player_id | null | FAIL replies name match and player
 CHOOSE_PARITY_CALL #1 | /reply/result/message_type | "CHOSEN" | FATAL CHOOSE_PARITY_RESPONSE is the answer
 CHOOSE_PARITY_CALL | /reply/result/parity_choice | 0 | FATAL parity_choice is legal
 GAME_INVITATION | /reply/jsonrpc | 2 | FAIL replies are JSON-RPC 2.0 with HTTP 200

@@ -2,7 +2,10 @@
 //! named files, commands, options and keys exist.
 
 use super::support::{executable, files};
-use std::collections::BTreeSet;
+use league::manager::league::Event;
+use league::player::display;
+use league::protocol::{GameResult, Parity, ResultStatus};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -266,4 +269,34 @@ fn keys_of_the_files_are_explained() {
             "configuration.md does not explain {key}"
         );
     }
+}
+
+/// The samples of the guide are what the programs print: a line of the journal, and a player's line
+/// about its match, which an exercise makes longer.
+#[test]
+fn samples_are_what_the_programs_print() {
+    let text = |name: &str| fs::read_to_string(root().join("src/guide").join(name)).unwrap();
+    let configuration = text("configuration.md");
+    let mut lines = configuration.lines();
+    let recorded = lines.find(|line| line.starts_with(r#"{"event":"Recorded""#));
+    let event: Event = serde_json::from_str(recorded.unwrap()).unwrap();
+    assert_eq!(serde_json::to_string(&event).unwrap(), recorded.unwrap());
+
+    let choices = [("P01", Some(Parity::Even)), ("P02", Some(Parity::Odd))];
+    let result = GameResult {
+        status: ResultStatus::Win,
+        winner_player_id: Some("P01".into()),
+        drawn_number: Some(4),
+        number_parity: Some(Parity::Even),
+        choices: choices
+            .map(|(id, choice)| (id.into(), choice))
+            .into_iter()
+            .collect(),
+        reason: None,
+        moves: None,
+    };
+    let names = BTreeMap::from([("P02".into(), "odd".into())]);
+    let line = display::about_match("R1M1", &display::result(&result, "P01", "P02", &names));
+    let sample = format!("\n{line}, after 17 ms\n");
+    assert!(text("exercises.md").contains(&sample), "{sample}");
 }

@@ -2,8 +2,8 @@
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
-use crate::agents::entrants;
 use crate::agents::strategies::{self, PastMatch, Turn};
+use crate::agents::{entrants, relay};
 use crate::commands::local::name_players;
 use crate::page::expected_points::{coin_points, pair_values};
 use crate::practice::statistics::{Sample, completeness, report};
@@ -194,8 +194,8 @@ local --cycles 0 | expected 1 to 400
 local --cycles 401 | expected 1 to 400
 local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
-local --mine `player --version` | P01 has ended, so the league does not begin
-local --mine `sh -c kill${IFS}-9${IFS}$$` | P01 has ended, so the league does not begin";
+local --mine `player --version` | before it registered, so the league does not begin
+local --mine `sh -c kill${IFS}-9${IFS}$$` | before it registered, so the league does not begin";
 
 #[test]
 fn practice_replaces_only_the_last_practice() {
@@ -356,11 +356,7 @@ fn own_player_prints_and_its_repeated_fault_is_printed_once() {
     let hint = format!("type \"{PYTHON} player.py\"");
     for (mine, code, problem) in [
         ("player.py", 2, &*hint),
-        (
-            "`player --again`",
-            1,
-            "P01 has ended, so the league does not begin",
-        ),
+        ("`player --again`", 1, "player (P01) has ended ("),
     ] {
         let (came, output) = test.run_tool(&format!("local --port 0 --mine {mine}"));
         assert_eq!(came, Some(code), "{output}");
@@ -375,12 +371,19 @@ fn progress_of_a_practice_names_cycle_and_time() {
     league.config.league.scheduling.cycles = Some(3); // its three rounds count as a cycle each
     let minute = Duration::from_secs(60);
     offline::play_round(&mut league, 1, offline::ends("wins"));
-    let line = progress(&league, minute).unwrap();
-    assert_eq!(line, "cycle 2 of 3, about 2 min left");
+    let mut least = f64::INFINITY;
+    for (elapsed, expected) in [
+        (minute, "cycle 2 of 3, about 2 min left"),
+        (2 * minute, "cycle 2 of 3"), // no match has ended since: the time left does not grow
+        (minute / 2, "cycle 2 of 3, about 60 s left"),
+    ] {
+        let line = progress(&league, elapsed, &mut least).unwrap();
+        assert_eq!(line, expected);
+    }
     for round in [2, 3] {
         offline::play_round(&mut league, round, offline::ends("wins"));
     }
-    assert_eq!(progress(&league, minute), None);
+    assert_eq!(progress(&league, minute, &mut least), None);
 }
 
 /// Commands, and the words into which they are split.
@@ -551,4 +554,77 @@ fn league_on_an_ipv6_address_plays() {
     let league = test.manager("local --host ::1 --players 2 --fresh");
     league.line("listening on http://[::1]:");
     league.line("Champion");
+}
+
+/// The output of a player, and its lines. `~` stands between the pieces that are read.
+const OUTPUTS: &str = r#"
+one\ntwo\n | ["one","two"]
+one\r\n\r\ntwo\r\nthree | ["one","","two"]
+one\r~\n~\ntwo\n | ["one","","two"]
+10%\r20%\rdone\n | ["10%","20%","done"]
+10%\r~20%\r | ["10%"]
+P01: pr~int\n | ["P01: print"]"#;
+
+#[test]
+fn output_of_a_player_is_divided_into_lines() {
+    for [output, expected] in rows(OUTPUTS) {
+        let output = output.replace(r"\n", "\n").replace(r"\r", "\r");
+        let (mut rest, mut lines) = (Vec::new(), Vec::new());
+        for piece in output.split('~') {
+            rest.extend(piece.bytes());
+            while let Some(line) = relay::take_line(&mut rest) {
+                lines.push(line);
+            }
+        }
+        assert_eq!(json!(lines).to_string(), expected, "{output:?}");
+    }
+
+    let mut long = vec![b'x'; relay::MAX_LINE + 1];
+    let line = relay::take_line(&mut long).unwrap();
+    assert_eq!((line.len(), long), (8192, vec![b'x']));
+}
+
+/// Changes of a player in Python, and what the terminal then says. A `choose` that waits for input
+/// would lose by time.
+const FIRST_MISTAKES: &str = r#"
+return random | import sys; print("bar", end="\r"); print("at 2 s", file=sys.stderr); return random | player.py: bar\nplayer.py: bar\n
+return random | import sys; print("at 2 s", file=sys.stderr); return random | player.py: at 2 s\nplayer.py: at 2 s\n
+return random | print("your move? ", end="", flush=True); import time; time.sleep(0.7); return random | player.py: your move? \nplayer.py: your move? \n
+return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
+return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
+run(choose) | pass | player.py (P01) has ended (
+run(choose) | pass | does its file end with run(choose)?"#;
+
+#[test]
+fn first_mistakes_are_explained() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("system timeouts.move_timeout_sec=1");
+    for [old, new, expected] in rows(FIRST_MISTAKES) {
+        let path = python_player(&test, "return random.choice(turn.legal_moves)");
+        let text = fs::read_to_string(&path).unwrap();
+        fs::write(
+            &path,
+            text.replace(&format!("    {old}"), &format!("    {new}")),
+        )
+        .unwrap();
+        let mine = format!("`{PYTHON} {}`", path.display());
+        let options = format!("local --port 0 --cycles 2 --players 2 --mine {mine}");
+        let (_, output) = test.run_tool(&options);
+        check_contains(&output, &expected.replace(r"\n", "\n"));
+        assert!(!output.contains("E001"), "{output}");
+    }
+}
+
+#[test]
+fn program_that_never_registers_is_named() {
+    let test = TestLeague::new("");
+    let path = test.folder.join("silent.py");
+    fs::write(&path, "import sys\nsys.stdin.read()\n").unwrap();
+    if has_python() {
+        let mine = format!("`{PYTHON} {}`", path.display());
+        let league = test.spawn("league", &format!("local --mine {mine}"));
+        league.wait_for_error("waiting for silent.py (P01) to register");
+    }
 }

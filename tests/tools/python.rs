@@ -40,7 +40,11 @@ fn write_with_choose(test: &TestLeague, body: &str) -> String {
     assert_eq!(template.matches(original).count(), 1);
     let path = test.folder.join("mine.py");
     fs::copy(REST, test.folder.join("league_player.py")).unwrap();
-    fs::write(&path, template.replace(original, &format!("{body}\n"))).unwrap();
+    let text = match body.starts_with("def ") {
+        true => template.replace("def choose(turn):", body),
+        false => template.replace(original, &format!("{body}\n")),
+    };
+    fs::write(&path, text).unwrap();
     path.to_str().unwrap().into()
 }
 
@@ -57,7 +61,7 @@ fn check_failure(mut player: TestProcess, code: i32, text: &str) {
 
 #[test]
 fn template_has_no_long_lines() {
-    for (file, max_lines) in [(SCRIPT, 45), (REST, 700)] {
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 745)] {
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
@@ -211,7 +215,14 @@ fn errors_are_printed_once() {
 const FAULTY: &str = r#"
 random.choice(turn.legal_moves) | null | your choose returned None, none of ["even", "odd"]: does it end without `return`?
 return "Even" | "Even" | your choose returned 'Even', none of ["even", "odd"]
-return turn.thiers[-1] | -32603 | `return turn.thiers[-1]`: AttributeError:"#;
+return turn.thiers[-1] | -32603 | `return turn.thiers[-1]`: AttributeError:
+return input("even or odd? ") | -32603 | `return input("even or odd? ")`: EOFError: EOF when reading a line; in a
+quit() | -32603 | `quit()`: SystemExit: None
+raise KeyboardInterrupt | -32603 | `raise KeyboardInterrupt`: KeyboardInterrupt:
+breakpoint();return "odd" | -32603 | BdbQuit: ; in a league it has no keyboard
+def choose(): | -32603 | choose() takes 0 positional arguments but 1 was given; it must begin with `def choose(turn):`
+return list | "<class 'list'>" | your choose returned <class 'list'>, none of
+return turn.theirs.append | "<built-in method append of list object>" | <built-in method append of list object>"#;
 
 #[test]
 fn faulty_choose_is_explained_once() {
@@ -616,4 +627,42 @@ fn address_of_the_manager_is_read_as_by_other_players() {
     for player in players(9, "http://127.0.0.1:80000") {
         check_failure(player, 2, "http://127.0.0.1:80000");
     }
+}
+
+/// A match whose invitation came before the player was restarted, and one of which only the end came.
+const RESTARTED: &str = "
+strange ends R1M1 P01 round_id=1: E015
+manager announces R1M1 tok-true: ok
+true asks R1M1: E015
+strange asks R1M1: E015
+true ends R1M1 P01 round_id=1: ok";
+
+#[test]
+fn restarted_player_shows_the_result_of_its_match() {
+    let Some(test) = test() else { return };
+    let (_manager, player) = start_registered(&test, SCRIPT);
+    converse(&player.url(), RESTARTED);
+    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    assert_eq!(count(&player, "refused"), 2, "{}", player.errors());
+}
+
+#[test]
+fn players_of_one_machine_take_the_next_free_port() {
+    let Some(test) = test() else { return };
+    let manager = fake::manager();
+    let mut urls = Vec::new();
+    let mut players = Vec::new();
+    for name in ["Ada", "Bob"] {
+        let mut command = Command::new(PYTHON);
+        let options = format!("--until-stdin-closes --display-name {name} --manager");
+        command
+            .arg(SCRIPT)
+            .args(options.split(' '))
+            .arg(&manager.url);
+        let player = TestProcess::new(command.current_dir(&test.folder));
+        player.line(&format!("{name} is P01"));
+        urls.push(player.url());
+        players.push(player);
+    }
+    assert_ne!(urls[0], urls[1]);
 }

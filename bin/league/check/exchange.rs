@@ -221,9 +221,9 @@ impl Exchange {
     }
 
     /// Checks that the call was answered with a message, in time. Our league also finds an answer
-    /// that stands in the place of parameters.
+    /// that stands in the place of parameters, or alone.
     pub fn check_answered(&self) -> Option<Observation> {
-        let mut places = ["result", "params"].iter();
+        let mut places = ["result", "params", "message_type"].iter();
         let is_good = self.reply().is_some() && places.any(|place| self.json.get(place).is_some());
         let expected = "HTTP 200 and a JSON-RPC result, in time";
         Some(self.observe(&self.received, expected, is_good))

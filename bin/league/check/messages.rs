@@ -8,6 +8,8 @@ use league::protocol::AgentKind;
 use league::values::Timestamp;
 use serde_json::{Value, json};
 
+/// The id of our league, which the agent prints when it has registered.
+const LEAGUE: &str = "an_examination_no_league";
 const PROTOCOL_PAGE: &str = include_str!("../../../src/protocol.md");
 /// The conversation of the first match.
 pub const CONVERSATION: &str = "conv-r1m1-3f9c2a7e";
@@ -58,6 +60,7 @@ impl Examination {
             ("position", json!((game.position)(&[]))),
             ("legal_moves", json!((game.legal_moves)(&[]))),
             ("game_result", json!(self.expected_result(lowest_number))),
+            ("consequence", json!("This is an examination")),
         ];
         fill(&mut message, &fields);
 
@@ -73,6 +76,8 @@ impl Examination {
             (name, "#"),
             (&id, name),
             ("#", &id),
+            ("league_2025_even_odd", LEAGUE),
+            ("league_2025_tic_tac_toe", LEAGUE),
             ("R1M1", match_id),
             ("r1m1", &match_id.to_lowercase()),
             ("http://localhost:8001/mcp", &referee_url),

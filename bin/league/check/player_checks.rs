@@ -24,7 +24,7 @@ pub const CHECKS: &[Check] = &[
     check(
         Required,
         "Invitation",
-        "GAME_INVITATION is answered in time",
+        "GAME_INVITATION is answered without an error, in time",
         "GAME_INVITATION R1M1",
         |_, call| call.check_answered(),
     ),
@@ -52,7 +52,7 @@ pub const CHECKS: &[Check] = &[
     check(
         Required,
         "Choice",
-        "CHOOSE_PARITY_CALL is answered in time",
+        "CHOOSE_PARITY_CALL is answered without an error, in time",
         "CHOOSE_PARITY_CALL R1M1",
         |_, call| call.check_answered(),
     ),
@@ -76,7 +76,7 @@ pub const CHECKS: &[Check] = &[
         check_choice,
     ),
     check(
-        Required,
+        RequiredIfPresent, // the player is known by its endpoint, the match is not
         "A match",
         "replies name match and player",
         REPLIES,
@@ -200,6 +200,10 @@ fn check_choice(examination: &Examination, call: &Exchange) -> Option<Observatio
 
 fn check_names(examination: &Examination, call: &Exchange) -> Option<Observation> {
     let match_id = call.check_text("match_id", "R1M1");
+    let match_id = match_id.map(|seen| Observation {
+        is_absent: false,
+        ..seen
+    });
     let player_id = call.check_text("player_id", &examination.id());
     worst([match_id, player_id].into_iter())
 }

@@ -100,6 +100,10 @@ impl CheckServer {
             return Response::new("405 Method Not Allowed", "").with_headers("Allow: POST\r\n");
         }
 
+        if request.path != "/mcp" {
+            self.print_unknown(request.path);
+        }
+
         let call = self.record(&request.body);
         let message = MessageSpec::by_type(call.text("message_type"));
         let is_known = call.step == REGISTRATION || message.is_some();
