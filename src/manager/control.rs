@@ -45,7 +45,9 @@ impl Manager {
             // token.
             (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
             (ControlAction::Remove, _) => {
-                leaving.inspect(|member| self.notifier.tell_removed(member));
+                if let Some(member) = leaving {
+                    self.notifier.tell_removed(&member);
+                }
             }
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {

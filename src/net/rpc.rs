@@ -477,10 +477,12 @@ fn id_text(id: &Value, body: &[u8]) -> String {
         id: &'a RawValue,
     }
 
-    match serde_json::from_slice::<RequestId>(body) {
-        Ok(request) if id.is_f64() => request.id.to_string(),
-        _ => id.to_string(),
+    if id.is_f64()
+        && let Ok(request) = serde_json::from_slice::<RequestId>(body)
+    {
+        return request.id.to_string();
     }
+    id.to_string()
 }
 
 /// Runs a handler; a panic is an internal error, which the terminal shows already.
