@@ -4,7 +4,7 @@
 
 pub mod by_hand;
 pub mod entrants;
-pub mod relay;
+pub mod output;
 pub mod strategies;
 
 use entrants::Entrant;
@@ -237,7 +237,7 @@ impl Children {
 fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
     let mut process = command.spawn().map_err(|error| explain(command, error))?;
     if let Some(player) = player {
-        relay::relay(&player.name, &mut process);
+        output::print_output(&player.name, &mut process);
     }
     Ok(process)
 }

@@ -3,7 +3,7 @@
 use super::support::offline::{scoring, usual};
 use super::support::*;
 use crate::agents::strategies::{self, PastMatch, Turn};
-use crate::agents::{entrants, relay};
+use crate::agents::{entrants, output};
 use crate::commands::local::name_players;
 use crate::page::expected_points::{coin_points, pair_values};
 use crate::practice::statistics::{Sample, completeness, report};
@@ -572,15 +572,15 @@ fn output_of_a_player_is_divided_into_lines() {
         let (mut rest, mut lines) = (Vec::new(), Vec::new());
         for piece in output.split('~') {
             rest.extend(piece.bytes());
-            while let Some(line) = relay::take_line(&mut rest) {
+            while let Some(line) = output::take_line(&mut rest) {
                 lines.push(line);
             }
         }
         assert_eq!(json!(lines).to_string(), expected, "{output:?}");
     }
 
-    let mut long = vec![b'x'; relay::MAX_LINE + 1];
-    let line = relay::take_line(&mut long).unwrap();
+    let mut long = vec![b'x'; output::MAX_LINE + 1];
+    let line = output::take_line(&mut long).unwrap();
     assert_eq!((line.len(), long), (8192, vec![b'x']));
 }
 

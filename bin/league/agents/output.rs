@@ -23,10 +23,10 @@ const MAX_PIECES: usize = 4;
 const MAX_REPEATED: usize = 100;
 
 /// Prints what a player writes.
-pub fn relay(name: &str, child: &mut Child) {
+pub fn print_output(name: &str, child: &mut Child) {
     let (printed, errors) = (name.to_string(), name.to_string());
     if let Some(stdout) = child.stdout.take() {
-        spawn("relay", move || {
+        spawn("output", move || {
             read_lines(stdout, |line| {
                 print_line(&sanitize(&format!("{printed}: {line}")));
             });
@@ -34,7 +34,7 @@ pub fn relay(name: &str, child: &mut Child) {
     }
 
     if let Some(stderr) = child.stderr.take() {
-        spawn("relay", move || {
+        spawn("output", move || {
             let mut problems = BTreeMap::new();
             read_lines(stderr, |line| {
                 let text = format!("{errors}: {line}");
@@ -59,7 +59,7 @@ pub fn relay(name: &str, child: &mut Child) {
 /// Calls `print` with each line of an output until it closes.
 fn read_lines(output: impl Read + Send + 'static, mut print: impl FnMut(&str)) {
     let (sender, pieces) = sync_channel(MAX_PIECES);
-    spawn("relay", move || {
+    spawn("output", move || {
         let mut reader = BufReader::new(output);
         while let Ok(piece @ [_, ..]) = reader.fill_buf() {
             let piece = piece.to_vec();
