@@ -655,7 +655,7 @@ def parse_args(parser):
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
     args.has_played = False  # true from the second league on
-    url = args.manager or "http://localhost:8000"
+    url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
     if "://" not in url:
         url = f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
