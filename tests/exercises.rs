@@ -208,7 +208,7 @@ fn game() {
 }
 
 fn check_winner(moves: &str, winner: Option<&str>, expected: Option<&str>) {
-    let [winner, expected] = [winner, expected].map(|id| id.unwrap_or("nobody"));
+    let [winner, expected] = [winner, expected].map(|id| id.unwrap_or("no player"));
     assert!(
         winner == expected,
         "{moves}: {winner} wins, expected {expected}"
