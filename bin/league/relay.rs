@@ -59,7 +59,7 @@ struct RelayCall {
 #[derive(Default)]
 pub struct Relays {
     state: Mutex<State>,
-    /// The manager, once it has begun.
+    /// The manager, once it has begun. A call that comes before waits.
     rpc: OnceLock<RpcServer<Manager>>,
 }
 
@@ -134,19 +134,13 @@ impl Relays {
         })
     }
 
-    /// Returns the manager as a server of JSON-RPC.
-    fn manager(&self) -> Result<&RpcServer<Manager>, HandlerError> {
-        let problem = || HandlerError::Internal("the manager has not begun yet".into());
-        self.rpc.get().ok_or_else(problem)
-    }
-
     /// Opens a relay, or returns the one with that token.
     fn open(
         self: &Arc<Self>,
         token: Option<String>,
         peer: IpAddr,
     ) -> Result<OpenedRelay, HandlerError> {
-        let manager = &self.manager()?.agent;
+        let manager = &self.rpc.wait().agent;
         let token = token.unwrap_or_else(|| secret(TOKEN_LENGTH as u32));
         if token.len() != TOKEN_LENGTH || token.contains(|c: char| !c.is_ascii_hexdigit()) {
             let legal = format!("must be {TOKEN_LENGTH} random hex digits");
@@ -199,7 +193,7 @@ impl Relays {
 
     /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
     fn pass_to_player(&self, http: &HttpRequest) -> Option<Response> {
-        let timeouts = &self.rpc.get()?.agent.program.config.system.timeouts;
+        let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
         let request = serde_json::from_slice(&http.body).ok()?;
         let timeout = match queue::message_type(&request) {
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
@@ -229,8 +223,8 @@ impl Relays {
         {
             meta["contact_endpoint"] = relay.endpoint.clone().into();
         }
-        let (manager, params) = (self.manager()?, call.params.into());
-        let answer = manager.run_method(&call.method, params, peer, Vec::new())?;
+        let (rpc, params) = (self.rpc.wait(), call.params.into());
+        let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
         Ok(answer.as_object().cloned().unwrap_or_default())
     }
 

@@ -31,6 +31,14 @@ pub struct Poll {
     known: Option<Vec<u64>>,
 }
 
+impl Poll {
+    /// Returns the time that the poll waits.
+    pub fn timeout(&self) -> Duration {
+        let wait_sec = self.wait_sec.unwrap_or(MAX_WAIT).clamp(0.0, MAX_WAIT);
+        Duration::from_secs_f64(wait_sec)
+    }
+}
+
 /// A request of a relay, or the answer to it.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Numbered {
@@ -80,19 +88,16 @@ impl Queue {
 
     /// Takes the answers of a poll, and waits for a request.
     pub fn poll(&self, poll: Poll) -> Requests {
-        let timeout = poll.wait_sec.unwrap_or(MAX_WAIT).clamp(0.0, MAX_WAIT);
+        let timeout = poll.timeout();
         let known = poll.known.unwrap_or_default();
         let began = Instant::now();
         let answers = poll.answers.unwrap_or_default();
         let id = self.0.update(|state| state.begin_poll(answers));
 
-        drop(
-            self.0
-                .wait_until(Duration::from_secs_f64(timeout), |state| {
-                    let is_newest = state.polls.last() == Some(&id);
-                    !state.polls.contains(&id) || is_newest && state.next(began, &known).is_some()
-                }),
-        );
+        drop(self.0.wait_until(timeout, |state| {
+            let is_newest = state.polls.last() == Some(&id);
+            !state.polls.contains(&id) || is_newest && state.next(began, &known).is_some()
+        }));
         let request = self.0.update(|state| state.end_poll(id, began, &known));
         let requests = request.into_iter().collect();
         Requests { requests }
