@@ -380,7 +380,7 @@ impl ManagerHooks for ToolHooks {
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
         )];
-        tools.extend(self.relays.tools(manager, self.trusts_this_machine()));
+        tools.extend(self.relays.tools());
         tools
     }
 

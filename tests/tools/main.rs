@@ -13,6 +13,7 @@ mod jobs;
 mod page;
 mod practice;
 mod python;
+mod relay;
 mod season;
 mod strategies;
 #[path = "../support/mod.rs"]

@@ -50,7 +50,11 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
                 players.into_iter().cloned().collect::<Vec<Member>>()
             });
             for Member {
-                id, meta, token, ..
+                id,
+                meta,
+                token,
+                peer,
+                ..
             } in players
             {
                 let registration = manager.notifier.status(&id).registrations;
@@ -60,7 +64,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 let is_first = rehearsed.insert(id.clone());
-                let is_relayed = relays.is_relay(&meta.contact_endpoint);
+                let is_relayed = relays.has(&meta.contact_endpoint, peer);
                 spawn("rehearsal", move || {
                     let [verdict, mut public] =
                         rehearse(&manager, &id, &meta.contact_endpoint, token);
