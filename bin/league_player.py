@@ -6,8 +6,8 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, hmac, http.client, http.server, json, os, pathlib, random, re, secrets, socket
-import socketserver, sys, threading, time, traceback, types, urllib.parse
+import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
+import socket, socketserver, sys, threading, time, traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -28,6 +28,7 @@ MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of our relay waits for a request
+POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -96,7 +97,7 @@ def respond(player, body):
 
 
 def error_reply(call_id, code, text):
-    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text}}
+    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text[:1000]}}
 
 
 class NoAnswer(Exception):
@@ -122,7 +123,6 @@ class Player:
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.registered_at = 0.0  # when it last registered us
         self.is_unknown = False  # true if the manager says that it does not know us
-        self.polls = set()    # the threads that wait for a request of our relay
         self.in_hand = set()  # the numbers of the relay's requests whose answers it does not have
 
     # Step 2: ask the manager for a registration until it answers.
@@ -330,7 +330,7 @@ class Player:
             hint = ": does it end without `return`?" if choice is None else ""
             returned = without_address(repr(choice))
             self.print_once(f"your choose returned {returned}, none of {json.dumps(legal)}{hint}")
-        return None if choice is None else without_address(str(choice))
+        return None if choice is None else without_address(str(choice))[:1000]
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -493,39 +493,30 @@ class Player:
         return post(self.args.manager, call, timeout)
 
     def open_relay(self):
-        """Opens our relay, perhaps again. Returns a problem, or None."""
+        """Opens our relay, perhaps again. Returns a problem, if there is one."""
         reply, problem = self.call_manager("open_relay", {})
-        opened = result_of(reply)
-        if isinstance(reply, dict) and "'code': -32601" in str(reply.get("error")):
+        if result_of(reply, "error").get("code") == -32601:
             sys.exit(f"the league manager at {self.args.manager} has no relay: ask your teacher to "
                      "start it with `league class`")
+        opened = result_of(reply)
         if opened.get("warning"):
             self.print_once(str(opened["warning"]))
         return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
 
-    def start_polls(self):
-        """Lets two threads wait for requests, also while others wait for a slow `choose`."""
-        for _ in range(2 - len(self.polls) if self.args.relay else 0):
-            threading.Thread(target=self.poll, daemon=True).start()
-
     def poll(self):
-        """Takes requests from our relay and answers them, until enough other threads do so."""
-        thread, answers = threading.get_ident(), []
+        """Takes requests from our relay and answers them, until the league is over."""
+        answers = []
         while not self.is_finished.is_set():
-            self.polls.add(thread)
             poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.in_hand]}
             reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
-            self.polls.discard(thread)
             requests = result_of(reply).get("requests")
             if requests is not None:
                 self.in_hand.difference_update(answer["number"] for answer in answers)
             if self.league_completed and (requests is None or not self.in_hand):
-                self.is_finished.set()  # the answer has arrived, or the manager has ended
-            elif requests is None:
-                self.is_unknown |= reply is not None  # a restarted manager does not know our relay
-                time.sleep(0.5)  # then the same answers again
-            elif not requests and len(self.polls) >= 2:
-                return
+                self.is_finished.set()  # the last answer has arrived, or the manager has ended
+            elif requests is None:  # then the same answers again
+                self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
+                time.sleep(0.5)
             else:
                 self.in_hand.update(request["number"] for request in requests)
                 answers = [{"number": request["number"],
@@ -560,9 +551,9 @@ def is_own_fault(message):
     return isinstance(context, dict) and "its choose fails: " in str(context.get("problem"))
 
 
-def result_of(reply):
-    """Returns the message in a JSON-RPC reply, or {}."""
-    result = reply.get("result") if isinstance(reply, dict) else None
+def result_of(reply, name="result"):
+    """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
+    result = reply.get(name) if isinstance(reply, dict) else None
     return result if isinstance(result, dict) else {}
 
 
@@ -619,13 +610,21 @@ def lock(file):
     return lock_file
 
 
+@functools.lru_cache()
+def tls_context():
+    """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
+    import ssl  # not every Python has it
+    return ssl.create_default_context()
+
+
 def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
     parts = urllib.parse.urlsplit(url)
-    is_secure = parts.scheme == "https"
-    connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+    connect, options = http.client.HTTPConnection, {}
+    if parts.scheme == "https":
+        connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
-        connection = connect(parts.netloc, timeout=timeout)
+        connection = connect(parts.netloc, timeout=timeout, **options)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
@@ -775,8 +774,7 @@ def play(args, choose, player=Player):
         # `choose` reads from nothing, so that `input` cannot wait for ever.
         stdin = os.fdopen(os.dup(0))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        end = threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True)
-        end.start()
+        threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
@@ -789,9 +787,9 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
-        server.player.start_polls()
+        for _ in range(POLLS if args.relay else 0):
+            threading.Thread(target=server.player.poll, daemon=True).start()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
-            server.player.start_polls()
             server.player.check_calls()
             if server.player.must_register_again():
                 server.player.register(again=True)
@@ -805,8 +803,7 @@ def play(args, choose, player=Player):
 
 def run(choose):
     """Runs a player that chooses with this function."""
-    parser = argparse.ArgumentParser(allow_abbrev=False,
-                                     description="A player of the AI Agent League.")
+    parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
         play(parse_args(parser), choose)
     except KeyboardInterrupt:
