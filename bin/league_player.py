@@ -6,8 +6,8 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, hmac, http.client, http.server, json, os, pathlib, random, re, secrets, socket
-import socketserver, sys, threading, time, traceback, types, urllib.parse
+import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
+import socket, socketserver, sys, threading, time, traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -25,7 +25,10 @@ TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": 
          "move_number": int}  # every other field is a text
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
 MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
+MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
+POLL_TIME = 10  # seconds that a poll of our relay waits for a request
+POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -98,7 +101,7 @@ def respond(player, body):
 
 
 def error_reply(call_id, code, text):
-    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text}}
+    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text[:1000]}}
 
 
 class NoAnswer(Exception):
@@ -124,7 +127,9 @@ class Player:
         threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
+        self.registered_at = 0.0  # when it last registered us
         self.is_unknown = False  # true if the manager says that it does not know us
+        self.in_hand = set()  # the numbers of the relay's requests whose answers it does not have
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -136,7 +141,8 @@ class Player:
         """
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
-        self.credentials.setdefault("registration_key", secrets.token_hex(16))
+        for name in ("registration_key", "relay_token"):
+            self.credentials.setdefault(name, secrets.token_hex(16))
         self.url = current_url(self.args, self.url)
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
@@ -146,11 +152,12 @@ class Player:
             meta["must_be_known"] = True
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.credentials.get("token"))
-        call = {"jsonrpc": "2.0", "method": "register_player", "params": message, "id": 1}
         last_problem, printed_at = None, 0
         while not (again and self.is_finished.is_set()):
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
-            reply, problem = post(self.args.manager, call)
+            reply, problem = None, self.args.relay and self.open_relay()
+            if not problem:
+                reply, problem = self.call_manager("register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
@@ -183,7 +190,8 @@ class Player:
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
-        self.heard_at, self.is_unknown = time.monotonic(), False
+        self.heard_at = self.registered_at = time.monotonic()
+        self.is_unknown = False
         self.is_registered.set()
         place = f" in {league}" if league else ""
         print_line(f"{self.args.display_name} is {self.id}{place}")
@@ -197,6 +205,12 @@ class Player:
         own = self.credentials.get("token")
         if own and hmac.compare_digest(ascii(token), ascii(own)):
             self.heard_at = time.monotonic()
+
+    def check_calls(self):
+        """Says what helps if the manager, which calls each new member at once, has not called."""
+        is_uncalled = self.heard_at == self.registered_at and self.silence() > MAX_DELAY
+        if is_uncalled and self.credentials["proves_itself"] and not self.args.relay:
+            self.print_once("nobody can call this machine: start again with --relay")
 
     def must_register_again(self):
         """Returns true if we may have missed the end, or the manager does not find us."""
@@ -321,7 +335,7 @@ class Player:
                 hint = ": it must be a plain `def`, without `async` and `yield`"
             text = f"returned {choice!r}, none of {json.dumps(legal)}{hint}"
             self.print_fault(call, text, str(type(choice)))
-        return None if choice is None else str(choice)
+        return None if choice is None else str(choice)[:1000]
 
     def print_fault(self, call, text, kind):
         """Prints a fault of `choose`, unless one of its kind was printed before."""
@@ -479,13 +493,55 @@ class Player:
         self.asked_at = time.monotonic()
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
-        call = {"jsonrpc": "2.0", "method": "league_query", "params": query, "id": 1}
-        reply, _ = post(self.args.manager, call, 2)
+        reply, _ = self.call_manager("league_query", query, 2)
         try:
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = match["match_token"]
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
+
+    # With --relay no program calls us: the manager keeps the requests for us in a relay, and we ask
+    # for them again and again ("A player that only calls out" in the protocol).
+
+    def call_manager(self, method, params, timeout=10):
+        """Calls a method of the manager, perhaps through our relay. Returns the same as `post`."""
+        if self.args.relay:
+            if method in ("register_player", "league_query"):
+                method, params = "relay_call", {"method": method, "params": params}
+            params["relay_token"] = self.credentials["relay_token"]
+        call = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
+        return post(self.args.manager, call, timeout)
+
+    def open_relay(self):
+        """Opens our relay, perhaps again. Returns a problem, if there is one."""
+        reply, problem = self.call_manager("open_relay", {})
+        if result_of(reply, "error").get("code") == -32601:
+            sys.exit(f"the league manager at {self.args.manager} has no relay: ask your teacher to "
+                     "start it with `league class`")
+        opened = result_of(reply)
+        if opened.get("warning"):
+            self.print_once(str(opened["warning"]))
+        return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
+
+    def poll(self):
+        """Takes requests from our relay and answers them, until the league is over."""
+        answers = []
+        while not self.is_finished.is_set():
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.in_hand]}
+            reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
+            requests = result_of(reply).get("requests")
+            if requests is not None:
+                self.in_hand.difference_update(answer["number"] for answer in answers)
+            if self.league_completed and (requests is None or not self.in_hand):
+                self.is_finished.set()  # the last answer has arrived, or the manager has ended
+            elif requests is None:  # then the same answers again
+                self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
+                time.sleep(0.5)
+            else:
+                self.in_hand.update(request["number"] for request in requests)
+                answers = [{"number": request["number"],
+                            "body": respond(self, json.dumps(request["body"]))}
+                           for request in requests]
 
     # Step 6: save the token. A player that is restarted registers again with it.
 
@@ -524,9 +580,9 @@ def print_crash(kind, error, trace):
 sys.excepthook = print_crash
 
 
-def result_of(reply):
-    """Returns the message in a JSON-RPC reply, or {}."""
-    result = reply.get("result") if isinstance(reply, dict) else None
+def result_of(reply, name="result"):
+    """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
+    result = reply.get(name) if isinstance(reply, dict) else None
     return result if isinstance(result, dict) else {}
 
 
@@ -583,17 +639,25 @@ def lock(file):
     return lock_file
 
 
-def post(url, body, timeout=10):
+@functools.lru_cache()
+def tls_context():
+    """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
+    import ssl  # not every Python has it
+    return ssl.create_default_context()
+
+
+def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
     parts = urllib.parse.urlsplit(url)
-    is_secure = parts.scheme == "https"
-    connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+    connect, options = http.client.HTTPConnection, {}
+    if parts.scheme == "https":
+        connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
-        connection = connect(parts.netloc, timeout=timeout)
+        connection = connect(parts.netloc, timeout=timeout, **options)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
-        text = response.read(MAX_BYTES)
+        text = response.read(2 * MAX_BYTES)
         connection.close()
     except (OSError, http.client.HTTPException) as error:
         return None, f"cannot be reached: {error or type(error).__name__}"
@@ -643,7 +707,8 @@ OPTIONS = (
     ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
     ("data", "DIR", "the folder of the saved credentials: our id and token [data]"),
     ("seed", "N", "makes `random` repeatable"))
-FLAGS = (("stay", "when the league is over, join the next one"),
+FLAGS = (("relay", "where nobody can call this machine: the manager passes everything on"),
+         ("stay", "when the league is over, join the next one"),
          ("quiet", "print only problems, and what `choose` prints"),
          ("until-stdin-closes", "end when standard input closes"))
 IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
@@ -666,6 +731,7 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
+    args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.has_played = False  # true from the second league on
     url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
     if "://" not in url:
@@ -736,33 +802,36 @@ def play(args, choose, player=Player):
         # `choose` reads from nothing, so that `input` cannot wait for ever.
         stdin = os.fdopen(os.dup(0))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        end = threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True)
-        end.start()
+        threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     lock_file = lock(file)
     credentials = load_credentials(file, args.manager)
-    print_line(f"waiting for the league manager at {args.manager}, listening on {url}")
+    way = "through its relay" if args.relay else f"listening on {url}"
+    print_line(f"waiting for the league manager at {args.manager}, {way}")
     server.player = player(choose, args, url, file, credentials)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
+        for _ in range(POLLS if args.relay else 0):
+            threading.Thread(target=server.player.poll, daemon=True).start()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
+            server.player.check_calls()
             if server.player.must_register_again():
                 server.player.register(again=True)
         file.unlink()
         if not args.stay:
             return lock_file.close()
         args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        server.player = player(choose, args, url, file, {})
+        relay_token = server.player.credentials["relay_token"]
+        server.player = player(choose, args, url, file, {"relay_token": relay_token})
 
 
 def run(choose):
     """Runs a player that chooses with this function."""
-    parser = argparse.ArgumentParser(allow_abbrev=False,
-                                     description="A player of the AI Agent League.")
+    parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
         play(parse_args(parser), choose)
     except KeyboardInterrupt:

@@ -17,6 +17,7 @@ use crate::page::view::{LeagueView, Practice};
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
 use crate::practice::{delete_last_practice, restore_last_practice, statistics};
+use crate::relay::Relays;
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
@@ -129,6 +130,7 @@ struct ToolHooks {
     web_pages: WebPages,
     children: Arc<Mutex<Children>>,
     document: Arc<Document>,
+    relays: Arc<Relays>,
     /// Done when the work after the end of the league is done.
     closed: Once,
     /// The manager's port if the operator has ordered a new lobby.
@@ -150,6 +152,7 @@ impl ToolHooks {
             web_pages: WebPages::new(log_folder(args)),
             children: Arc::default(),
             document: Arc::new(document),
+            relays: Arc::default(),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
@@ -266,6 +269,7 @@ impl ToolHooks {
 
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
+        self.relays.begin(manager);
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
@@ -285,7 +289,7 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
             screen::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document);
+            rehearsal::follow(manager, &self.document, &self.relays);
             operator::listen(&manager.program);
         }
 
@@ -382,9 +386,11 @@ impl ManagerHooks for ToolHooks {
         self.closed.call_once(|| self.finish(manager));
         if manager.new_lobby_ordered.load(Ordering::SeqCst) {
             *lock(&self.new_lobby_port) = Some(manager.program.port);
-            return true;
+        } else if manager.program.args.has("--stay") {
+            return false;
         }
-        !manager.program.args.has("--stay")
+        self.relays.end();
+        true
     }
 
     fn trusts_this_machine(&self) -> bool {
@@ -392,12 +398,18 @@ impl ManagerHooks for ToolHooks {
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
-        vec![Tool::new(
+        let mut tools = vec![Tool::new(
             "get_league",
             "The whole public state: status, agents, table, statistics, and the matches of \
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
-        )]
+        )];
+        tools.extend(self.relays.tools());
+        tools
+    }
+
+    fn is_relay(&self, endpoint: &str) -> bool {
+        self.relays.has(endpoint)
     }
 }
 

@@ -210,7 +210,7 @@ impl<A: Agent> RpcServer<A> {
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
     /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
     /// in.
-    fn run_method(
+    pub fn run_method(
         &self,
         method: &str,
         mut params: Value,
@@ -260,7 +260,7 @@ impl<A: Agent> RpcServer<A> {
         arguments: &Value,
         peer: IpAddr,
     ) -> Result<Value, HandlerError> {
-        if self.client.log.may_log_unknown() {
+        if tool.is_logged && self.client.log.may_log_unknown() {
             let fields = vec![("peer", json!(peer.to_string()))];
             let log = &self.client.log;
             log.message("tool_called", arguments, fields, Content::Start(arguments));

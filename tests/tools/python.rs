@@ -8,8 +8,8 @@ use std::process::Command;
 use std::time::Instant;
 use std::{fs, thread};
 
-const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
-const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
+pub(super) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
+pub(super) const REST: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/league_player.py");
 
 /// An announced match, and its invitation.
 const INVITED: &str = "manager announces R1M1 tok-true: ok\ntrue invites R1M1: joins";
@@ -34,7 +34,7 @@ fn start_registered(test: &TestLeague, script: &str) -> (FakeAgent, TestProcess)
 }
 
 /// Writes a template with another `choose`, and returns its path.
-fn write_with_choose(test: &TestLeague, body: &str) -> String {
+pub(super) fn write_with_choose(test: &TestLeague, body: &str) -> String {
     let template = fs::read_to_string(SCRIPT).unwrap().replace('\r', "");
     let original = "return random.choice(turn.legal_moves)\n";
     assert_eq!(template.matches(original).count(), 1);
@@ -49,19 +49,19 @@ fn write_with_choose(test: &TestLeague, body: &str) -> String {
 }
 
 /// Returns how often a text is in the standard error of a player.
-fn count(player: &TestProcess, text: &str) -> usize {
+pub(super) fn count(player: &TestProcess, text: &str) -> usize {
     player.errors().matches(text).count()
 }
 
 /// Checks that a player ends with an exit code and a text on standard error.
-fn check_failure(mut player: TestProcess, code: i32, text: &str) {
+pub(super) fn check_failure(mut player: TestProcess, code: i32, text: &str) {
     assert_eq!(player.wait().code(), Some(code), "{text}");
     player.wait_for_error(text);
 }
 
 #[test]
 fn template_has_no_long_lines() {
-    for (file, max_lines) in [(SCRIPT, 45), (REST, 775)] {
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 845)] {
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
