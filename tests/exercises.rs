@@ -43,6 +43,9 @@ fn memory() {
         for (rival, count) in &mut differed {
             let [ours, theirs] = [&choices["P01"], &choices[*rival]];
             *count += u32::from(ours.is_string() && theirs.is_string() && ours != theirs);
+            let (match_id, reason) = (&game["match_id"], &game["reason"]);
+            let is_silent = theirs.is_string() && !ours.is_string();
+            assert!(!is_silent, "{mine} made no choice in {match_id}: {reason}");
         }
     }
     for (name, count) in names.iter().zip(differed.into_values()) {
