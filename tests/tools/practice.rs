@@ -660,6 +660,12 @@ fn own_player_has_its_place_without_cycles_and_a_legend_for_doubtful_grades() {
     let (_, cycles) = test.run_tool("local --port 0 --players 3 --mine player --cycles 3");
     assert!(!cycles.contains(" of 3 with "), "{cycles}");
 
+    // A player by hand ends with the league here, and does not say that it goes on.
+    let options = "--move-timeout-sec 2.5 --players 2 --mine mcp:even";
+    let (_, by_hand) = test.run_tool(&format!("local --port 0 {options}"));
+    check_contains(&by_hand, "open this address in a browser");
+    assert!(!by_hand.contains("still serving"), "{by_hand}");
+
     // Better than a coin, with a difference of two to three errors.
     let doubtful =
         offline::told(&[["ada>bob"; 23].join(" | "), ["ada=bob"; 9].join(" | ")].join(" | "));
