@@ -363,6 +363,11 @@ impl League {
         self.phase() == LeaguePhase::Completed
     }
 
+    /// Returns the name and the id of a member.
+    pub fn name_and_id(&self, id: &str) -> String {
+        self.members[id].name_and_id()
+    }
+
     /// Returns the statistics of a player.
     pub fn stats(&self, player_id: &str) -> PlayerStats {
         self.stats.get(player_id).copied().unwrap_or_default()

@@ -310,17 +310,14 @@ function drawNotice() {
   setText($("notice"), text);
   setClass($("notice"), classes);
 }
-/** Returns the reason why the league waits: the names of players instead of ids of referees, and local times of day. */
+/** Returns the reason why the league waits: for matches, their players without the referees. */
 function waitingReason() {
-  const times = league.reason.match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? [];
-  const timeOfDay = time => new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  if (!/^waiting for REF\d+ to report/.test(league.reason)) {
-    return times.reduce((text, time) => text.replace(time, timeOfDay(time)), league.reason);
-  }
+  const times = league.reason.match(/(?<=\(until )[\d:]+( UTC)?(?=\))/g);
+  if (!times) return league.reason;
   const open = league.rounds[league.current_round - 1].matches.filter(match => !match.ending);
   const pairs = open.map(match => rivals(match).map(id => name(id)).join(" – "));
   const shown = pairs.length > 4 ? [...pairs.slice(0, 3), `${pairs.length - 3} more`] : pairs;
-  return `still in play: ${list(shown)}, until ${timeOfDay(times.sort().at(-1))} at most`;
+  return `still in play: ${list(shown)}, until ${times.sort().at(-1)} at most`;
 }
 
 // ------------------------------------------------------------------------------------------------------ the lobby
