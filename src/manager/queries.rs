@@ -86,10 +86,20 @@ impl League {
 
     /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
-        self.table.get_or_init(|| self.sort_table()).clone()
+        self.ranked_table().0.clone()
     }
 
-    fn sort_table(&self) -> Vec<Standing> {
+    /// Returns the ranks in the table for people: players that are equal in everything share the
+    /// best of their ranks, `1=`.
+    pub fn ranks(&self) -> Vec<String> {
+        self.ranked_table().1.clone()
+    }
+
+    fn ranked_table(&self) -> &(Vec<Standing>, Vec<String>) {
+        self.table.get_or_init(|| self.sort_table())
+    }
+
+    fn sort_table(&self) -> (Vec<Standing>, Vec<String>) {
         let mut rows = Vec::new();
         for player in self.members(AgentKind::Player) {
             let stats = self.stats(&player.id);
@@ -113,11 +123,20 @@ impl League {
         }
 
         let tiebreakers = &self.config.league.scoring.tiebreakers;
-        let mut table = rank_groups(rows, tiebreakers, &scores).concat();
-        for (rank, row) in (1..).zip(&mut table) {
-            row.rank = rank;
+        let (mut table, mut ranks) = (Vec::new(), Vec::new());
+        for group in rank_groups(rows, tiebreakers, &scores) {
+            let best = table.len() + 1;
+            let is_shared = group.len() > 1 && !scores.is_empty();
+            for mut row in group {
+                row.rank = table.len() as u32 + 1;
+                ranks.push(match is_shared {
+                    true => format!("{best}="),
+                    false => row.rank.to_string(),
+                });
+                table.push(row);
+            }
         }
-        table
+        (table, ranks)
     }
 
     /// Returns the table as an answer.
