@@ -161,7 +161,7 @@ pub struct League {
     /// The wins, draws, losses and points of each player.
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
-    pub(super) table: OnceLock<(Vec<Standing>, Vec<String>)>,
+    pub(super) table: OnceLock<Vec<Vec<Standing>>>,
 }
 
 impl League {

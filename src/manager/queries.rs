@@ -86,20 +86,26 @@ impl League {
 
     /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
-        self.ranked_table().0.clone()
+        self.ranked_groups().concat()
     }
 
     /// Returns the ranks in the table for people: players that are equal in everything share the
     /// best of their ranks, `1=`.
     pub fn ranks(&self) -> Vec<String> {
-        self.ranked_table().1.clone()
+        let mut ranks = Vec::new();
+        for group in self.ranked_groups() {
+            let sign = if group.len() > 1 { "=" } else { "" };
+            let rank = format!("{}{sign}", group[0].rank);
+            ranks.resize(ranks.len() + group.len(), rank);
+        }
+        ranks
     }
 
-    fn ranked_table(&self) -> &(Vec<Standing>, Vec<String>) {
+    fn ranked_groups(&self) -> &Vec<Vec<Standing>> {
         self.table.get_or_init(|| self.sort_table())
     }
 
-    fn sort_table(&self) -> (Vec<Standing>, Vec<String>) {
+    fn sort_table(&self) -> Vec<Vec<Standing>> {
         let mut rows = Vec::new();
         for player in self.members(AgentKind::Player) {
             let stats = self.stats(&player.id);
@@ -123,20 +129,11 @@ impl League {
         }
 
         let tiebreakers = &self.config.league.scoring.tiebreakers;
-        let (mut table, mut ranks) = (Vec::new(), Vec::new());
-        for group in rank_groups(rows, tiebreakers, &scores) {
-            let best = table.len() + 1;
-            let is_shared = group.len() > 1 && !scores.is_empty();
-            for mut row in group {
-                row.rank = table.len() as u32 + 1;
-                ranks.push(match is_shared {
-                    true => format!("{best}="),
-                    false => row.rank.to_string(),
-                });
-                table.push(row);
-            }
+        let mut groups = rank_groups(rows, tiebreakers, &scores);
+        for (rank, row) in (1..).zip(groups.iter_mut().flatten()) {
+            row.rank = rank;
         }
-        (table, ranks)
+        groups
     }
 
     /// Returns the table as an answer.

@@ -196,7 +196,13 @@ pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
     if let Some(number) = result.details.drawn_number {
         outcome += &format!(": the number was {number}");
     } else if let Some(reason) = &result.details.reason {
-        outcome += &format!(": {}", sanitize(reason));
+        // It ends with the winner, who stands in the sentence already.
+        let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+        let mut how = sanitize(how);
+        for id in players {
+            how = how.replacen(id.as_str(), &name(league, id), 1);
+        }
+        outcome += &format!(": {how}");
     }
     Some(format!("  {:<7} {outcome}", the_match.id))
 }

@@ -187,7 +187,7 @@ function matchStatus(match, round) {
 }
 
 /** Returns the rank as a text: equal players share the best of their ranks. */
-const rankOf = row => league.ranks[row.rank - 1];
+const rankOf = row => league.matches_completed ? league.ranks[row.rank - 1] : String(row.rank);
 
 /** Returns the letter of a result for one player, and the class of its colour. */
 function resultLetter(match, id) {
@@ -410,7 +410,7 @@ function drawTable() {
     { head: "W-D-L", classes: "n narrow", value: row => `${row.wins}-${row.draws}-${row.losses}` },
     { head: "T", classes: "n broad", title: "technical losses, which are among the losses", value: row => technical(row.player_id) },
   ], rows, row => row.player_id);
-  setText($("equals"), league.ranks.some(rank => rank.endsWith("=")) ? "= marks players that are equal in everything: their order is decided by id." : "");
+  setText($("equals"), rows.some(row => rankOf(row).endsWith("=")) ? "= marks players that are equal in everything: their order is decided by id." : "");
   document.querySelectorAll(".meaning").forEach(paragraph => setText(paragraph, meaning()));
 }
 
