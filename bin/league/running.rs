@@ -293,10 +293,13 @@ impl ManagerHooks for ToolHooks {
         // The league does not begin without its own agents.
         let mut named_at = Instant::now();
         let mut patience = FIRST_PATIENCE;
-        while !lock(&self.children).have_registered(manager)? {
-            manager
-                .store
-                .read(|league| check_names(league, &self.setup.entrants))?;
+        loop {
+            let entrants = &self.setup.entrants;
+            (manager.store).read(|league| check_names(league, entrants))?;
+            if lock(&self.children).have_registered(manager)? {
+                break;
+            }
+
             let changes = manager.store.change_count();
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
             if named_at.elapsed() > patience {
@@ -305,9 +308,6 @@ impl ManagerHooks for ToolHooks {
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }
-        manager
-            .store
-            .read(|league| check_names(league, &self.setup.entrants))?;
         self.watch_children(manager);
 
         if self.setup.kind.is_practice() {
