@@ -80,8 +80,8 @@ pub trait ManagerHooks: Send + Sync {
         Vec::new()
     }
 
-    /// Returns true if an endpoint on this machine passes requests on to a player at that address.
-    fn is_relay(&self, _endpoint: &str, _player: IpAddr) -> bool {
+    /// Returns true if an endpoint on this machine passes requests on to a player elsewhere.
+    fn is_relay(&self, _endpoint: &str) -> bool {
         false
     }
 

@@ -19,7 +19,7 @@ use league::protocol::{
     AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, JsonObject,
     MessageSpec, ProtocolError,
 };
-use league::values::{Endpoint, constant_time_eq};
+use league::values::constant_time_eq;
 use queue::{Poll, Queue};
 use serde::{Deserialize, Serialize};
 use std::net::IpAddr;
@@ -75,8 +75,8 @@ struct State {
 struct Relay {
     token: String,
     endpoint: String,
-    /// The address of its player.
-    player: Mutex<IpAddr>,
+    /// The address from which it was opened.
+    opened_from: IpAddr,
     queue: Queue,
 }
 
@@ -100,11 +100,11 @@ impl Relays {
         }
     }
 
-    /// Returns true if an endpoint is a relay whose player has that address.
-    pub fn has(&self, endpoint: &str, player: IpAddr) -> bool {
+    /// Returns true if an endpoint is a relay. Its player and this machine alone know its path.
+    pub fn has(&self, endpoint: &str) -> bool {
         let state = lock(&self.state);
         let mut relays = state.relays.iter();
-        relays.any(|relay| relay.endpoint == endpoint && *lock(&relay.player) == player)
+        relays.any(|relay| relay.endpoint == endpoint)
     }
 
     /// Returns the tools for the players. Only the first is logged: what a player sends through a
@@ -158,8 +158,8 @@ impl Relays {
                 let port = self.port(&mut state)?;
                 let relay = Arc::new(Relay {
                     token,
-                    endpoint: format!("http://127.0.0.1:{port}/{}", secret(8)),
-                    player: Mutex::new(peer),
+                    endpoint: format!("http://127.0.0.1:{port}/{}", secret(16)),
+                    opened_from: peer,
                     queue: Queue::new(),
                 });
                 state.relays.push(Arc::clone(&relay));
@@ -211,7 +211,6 @@ impl Relays {
     /// Passes a request on to the manager, as if the player had called it from its own address.
     fn call(&self, mut call: RelayCall, peer: IpAddr) -> Result<JsonObject, HandlerError> {
         let relay = self.find(&call.relay_token)?;
-        *lock(&relay.player) = peer;
         let method = MessageSpec::by_method(&call.method).map(|spec| spec.method);
         if !matches!(method, Some("register_player" | "league_query")) {
             let legal = "relay_call passes on register_player and league_query only";
@@ -254,10 +253,7 @@ impl State {
             league.config.league.participants.max_players
         });
 
-        let same_address = self
-            .relays
-            .iter()
-            .filter(|relay| *lock(&relay.player) == peer);
+        let same_address = self.relays.iter().filter(|relay| relay.opened_from == peer);
         let max_per_address = manager.max_per_address;
         let is_full = self.relays.len() >= max_relays as usize
             || !peer.is_loopback() && same_address.count() >= max_per_address as usize;
@@ -282,12 +278,7 @@ fn refusal(code: ErrorCode, problem: &str) -> HandlerError {
 fn far_referee(manager: &Manager) -> Option<String> {
     manager.store.read(|league| {
         let mut referees = league.members(AgentKind::Referee).into_iter();
-        let far = referees.find(|referee| {
-            let endpoint = Endpoint::parse(&referee.meta.contact_endpoint);
-            endpoint.is_ok_and(|endpoint| !endpoint.is_loopback())
-        })?;
-
-        let id = &far.id;
+        let id = &referees.find(|referee| !referee.peer.is_loopback())?.id;
         Some(format!(
             "{id} cannot call a relay if it is on another machine than the manager"
         ))

@@ -384,8 +384,8 @@ impl ManagerHooks for ToolHooks {
         tools
     }
 
-    fn is_relay(&self, endpoint: &str, player: IpAddr) -> bool {
-        self.relays.has(endpoint, player)
+    fn is_relay(&self, endpoint: &str) -> bool {
+        self.relays.has(endpoint)
     }
 }
 

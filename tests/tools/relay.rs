@@ -3,6 +3,7 @@
 use super::support::*;
 use crate::relay::queue::Poll;
 use std::collections::BTreeSet;
+use std::fs;
 use std::process::Command;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -158,7 +159,7 @@ fn python_player_plays_behind_a_relay_and_the_lobby_says_so() {
 
 #[test]
 fn restarted_manager_goes_on_with_relayed_players() {
-    let test = TestLeague::new("league scheduling.cycles=30; system retry_policy.base_delay_sec=1");
+    let test = TestLeague::new("league scheduling.cycles=30; system retry_policy.base_delay_sec=2");
     let options = "serve --players 3 --referees 1";
     let mut manager = test.manager(options);
     let url = manager.url();
@@ -305,10 +306,13 @@ fn player_of_another_machine_gains_no_right_of_this_one() {
         send(&far, &registration)["status"].clone()
     };
 
-    // A relay is its player's endpoint only, and an address may have as many as members.
+    // Only a relay is at a loopback address, and an address may have as many as members.
     let eve = open(&here);
     assert_eq!(
-        [direct(&eve.endpoint), direct("http://127.0.0.1:1/mcp")],
+        [
+            direct(&eve.endpoint[..eve.endpoint.len() - 1]),
+            direct("http://127.0.0.1:1/mcp")
+        ],
         ["REJECTED"; 2]
     );
     let reply = ada.call(
@@ -331,11 +335,10 @@ fn player_of_another_machine_gains_no_right_of_this_one() {
     open(&here);
 
     // A referee elsewhere cannot call a relay.
-    let referee = format!("http://{own}:9/mcp");
-    assert_eq!(
-        register_referee(&here, "REF01", &referee, 1)["status"],
-        "ACCEPTED"
-    );
+    let operator = fs::read_to_string(test.league_file("operator.token")).unwrap();
+    let endpoint = format!("http://{own}:9/mcp");
+    let referee = referee_registration("REF01", &endpoint, 1, Some(operator.trim()));
+    assert_eq!(send(&far, &referee)["status"], "ACCEPTED");
     let warned = ask(&here, "open_relay", json!({"relay_token": eve.token}));
     check_contains(text_of(&warned["warning"]), "REF01");
 }

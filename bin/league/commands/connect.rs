@@ -45,11 +45,11 @@ struct Connection {
     client: Client,
     manager: Peer,
     relay_token: String,
-    /// The player's last registration, to be sent again after a restart of the manager.
+    /// The player's last call that registers it, which is repeated after a restart of the manager.
     registration: Mutex<Value>,
     /// The numbers of the requests that the player has and has not answered yet.
     unanswered: Shared<BTreeSet<u64>>,
-    /// Number of times that the relay was opened again.
+    /// Number of times that the relay was opened.
     opened: Mutex<u32>,
 }
 
@@ -69,10 +69,7 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
         unanswered: Shared::default(),
         opened: Mutex::default(),
     });
-    connection.open().map_err(|error| {
-        let (manager, problem) = (config.manager(), error.explain());
-        Exit::failure(format!("the league manager at {manager} {problem}"))
-    })?;
+    connection.open_again(0);
 
     // Be the manager for the player, and the player for the manager.
     let listener = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
@@ -108,7 +105,8 @@ impl Connection {
         Ok(())
     }
 
-    /// Opens the relay again and registers the player again, unless another thread has done so.
+    /// Opens the relay and registers the player again, unless another thread has done so. Waits for
+    /// the manager.
     fn open_again(&self, seen: u32) {
         let mut opened = lock(&self.opened);
         if *opened != seen {
@@ -116,8 +114,9 @@ impl Connection {
         }
 
         if let Err(error) = self.open() {
-            let problem = error.explain();
-            print_error(&format!("the league manager {problem}; trying again"));
+            let (manager, problem) = (&self.manager.endpoint, error.explain());
+            let text = format!("waiting for the league manager at {manager}: it {problem}");
+            print_error(&text);
             while self.open().is_err() {
                 thread::sleep(RETRY_INTERVAL);
             }
@@ -126,39 +125,37 @@ impl Connection {
 
         let registration = lock(&self.registration).clone();
         if registration.is_object() {
-            let _ = self.call_manager("register_player", registration);
+            let _ = self.call_manager(&registration);
         }
     }
 
-    /// Passes a call of the player on to the manager.
+    /// Answers a call of the player, which takes this program for its manager.
     fn answer_player(&self, http: &HttpRequest) -> Response {
-        let mut call: Value = serde_json::from_slice(&http.body).unwrap_or_default();
-        let params = call["params"].take();
-        let method = call["method"].as_str().unwrap_or_default();
-
-        let mut reply = json!({"jsonrpc": "2.0", "id": call["id"]});
-        match self.call_manager(method, params) {
-            Ok(result) => reply["result"] = result,
-            Err(CallError::JsonRpc(code, message)) => {
-                reply["error"] = json!({"code": code, "message": message});
-            }
-            Err(error) => return Response::text("502 Bad Gateway", error.explain()),
+        let call = serde_json::from_slice(&http.body).unwrap_or_default();
+        match self.call_manager(&call) {
+            Ok(answer) => Response::new(OK, answer.to_string()),
+            Err(error) => Response::text("502 Bad Gateway", error.explain()),
         }
-        Response::new(OK, reply.to_string())
     }
 
-    /// Calls the manager through the relay. A registration is kept, with the token that the player
-    /// gets: it proves after a restart of the manager who the player is.
-    fn call_manager(&self, method: &str, params: Value) -> Result<Value, CallError> {
-        let is_registration = params["player_meta"].is_object();
+    /// Passes a call on to the manager, and returns the whole answer. A registration is kept, with
+    /// the token that the player gets: it proves after a restart of the manager who the player is.
+    fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
+        let is_registration = call["params"]["player_meta"].is_object();
         if is_registration {
-            *lock(&self.registration) = params.clone();
+            *lock(&self.registration) = call.clone();
         }
-        let call = json!({"relay_token": self.relay_token, "method": method, "params": params});
-        let answer = self.client.call_method(&self.manager, "relay_call", call)?;
 
-        if is_registration && answer["auth_token"].is_string() {
-            lock(&self.registration)["auth_token"] = answer["auth_token"].clone();
+        let (method, params) = (&call["method"], &call["params"]);
+        let params = json!({"relay_token": self.relay_token, "method": method, "params": params});
+        let relayed =
+            json!({"jsonrpc": "2.0", "method": "relay_call", "params": params, "id": call["id"]});
+        let (_, answer) = self.client.post(&self.manager, &relayed.to_string())?;
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+
+        let token = &answer["result"]["auth_token"];
+        if is_registration && token.is_string() {
+            lock(&self.registration)["params"]["auth_token"] = token.clone();
         }
         Ok(answer)
     }
@@ -201,22 +198,20 @@ impl Connection {
         self.unanswered.update(|numbers| numbers.insert(number));
 
         let registration = lock(&self.registration).clone();
-        let endpoint = registration["player_meta"]["contact_endpoint"].as_str();
+        let endpoint = registration["params"]["player_meta"]["contact_endpoint"].as_str();
         let player = Peer {
             kind: AgentKind::Player,
             endpoint: endpoint.unwrap_or_default().into(),
             ..self.manager.clone()
         };
-        let answered = self.client.post(&player, &body.to_string());
-        let problem = match &answered {
-            Ok((status, answer)) => match serde_json::from_slice(answer) {
-                Ok(body) => return Numbered { number, body },
-                Err(_) => format!("answered HTTP {status}, without JSON"),
-            },
-            Err(error) => error.explain(),
-        };
-        let error = json!({"code": -32603, "message": format!("the player {problem}")});
-        let body = json!({"jsonrpc": "2.0", "error": error, "id": body["id"]});
+        let answer = self.client.post(&player, &body.to_string());
+        let answer = answer
+            .ok()
+            .and_then(|(_, bytes)| serde_json::from_slice(&bytes).ok());
+        let body = answer.unwrap_or_else(|| {
+            let error = json!({"code": -32603, "message": "the player did not answer with JSON"});
+            json!({"jsonrpc": "2.0", "error": error, "id": body["id"]})
+        });
         Numbered { number, body }
     }
 }

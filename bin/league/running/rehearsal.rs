@@ -50,11 +50,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
                 players.into_iter().cloned().collect::<Vec<Member>>()
             });
             for Member {
-                id,
-                meta,
-                token,
-                peer,
-                ..
+                id, meta, token, ..
             } in players
             {
                 let registration = manager.notifier.status(&id).registrations;
@@ -64,7 +60,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 let is_first = rehearsed.insert(id.clone());
-                let is_relayed = relays.has(&meta.contact_endpoint, peer);
+                let is_relayed = relays.has(&meta.contact_endpoint);
                 spawn("rehearsal", move || {
                     let [verdict, mut public] =
                         rehearse(&manager, &id, &meta.contact_endpoint, token);
