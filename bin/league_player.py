@@ -39,6 +39,10 @@ class Server(socketserver.ThreadingTCPServer):  # answers each request in a thre
         """Prints nothing if a caller hangs up before it has the answer."""
 
 
+class Turn(types.SimpleNamespace):
+    """The argument of `choose`."""
+
+
 class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 30  # seconds; no caller can occupy a thread for longer
 
@@ -116,9 +120,11 @@ class Player:
         self.announced = {}   # match id: the token that its invitation must carry, if we know one
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
-        self.printed = set()  # texts that are printed once
+        self.printed = set()  # problems that are printed once
+        self.faulty = set()   # match ids in which a fault of `choose` was found
         self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
+        threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.registered_at = 0.0  # when it last registered us
@@ -230,7 +236,7 @@ class Player:
             self.add_names(message.get("standings"))
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
-        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not is_own_fault(message):
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not self.is_own_fault(message):
             self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
             self.is_unknown |= f"{message_type} {message.get('error_code')}" == "LEAGUE_ERROR E005"
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
@@ -302,7 +308,7 @@ class Player:
         """Calls `choose`, and prints what is wrong with it."""
         history, context = [*self.history.values()], call.get("context")
         moves = [move for past in history for move in past["moves"]]
-        turn = types.SimpleNamespace(
+        turn = Turn(
             player_id=self.id, opponent_id=match.opponent_id, match_id=call["match_id"],
             round_id=match.round_id, history=history,
             theirs=[move["move"] for move in moves if move["player_id"] == match.opponent_id],
@@ -312,25 +318,47 @@ class Player:
         try:
             choice = self.choose(turn)
         except BaseException as error:  # also what quit() and Ctrl-C raise
-            frames = traceback.extract_tb(error.__traceback__)
-            own_file = self.choose.__code__.co_filename
-            own = [frame for frame in frames if frame.filename == own_file]
-            place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
-            text = f"{type(error).__name__}: {error}"
+            place, text = self.describe(error)
             hint = ""
-            if isinstance(error, TypeError) and not own:
+            if isinstance(error, TypeError) and not place:
                 hint = "; it must begin with `def choose(turn):`"
             elif type(error).__name__ in ("EOFError", "BdbQuit"):
                 hint = "; in a league it has no keyboard"
-            self.print_once(f"your choose fails{place}: {text}{hint}")
+            self.print_fault(call, f"fails{place}: {text}{hint}", f"{place} {type(error)}")
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match.choices[number] = choice
         else:
             hint = ": does it end without `return`?" if choice is None else ""
-            returned = without_address(repr(choice))
-            self.print_once(f"your choose returned {returned}, none of {json.dumps(legal)}{hint}")
-        return None if choice is None else without_address(str(choice))[:1000]
+            if hasattr(choice, "close"):  # a coroutine or a generator
+                choice.close()
+                hint = ": it must be a plain `def`, without `async` and `yield`"
+            text = f"returned {choice!r}, none of {json.dumps(legal)}{hint}"
+            self.print_fault(call, text, str(type(choice)))
+        return None if choice is None else str(choice)[:1000]
+
+    def describe(self, error):
+        """Returns where in the file of `choose` an exception was raised, and its text."""
+        frames = traceback.extract_tb(error.__traceback__)
+        own_file = self.choose and self.choose.__code__.co_filename
+        own = [frame for frame in frames if frame.filename == own_file]
+        place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
+        return place, traceback.format_exception_only(type(error), error)[-1].strip()
+
+    def print_fault(self, call, text, kind):
+        """Prints a fault of `choose`, unless one of its kind was printed before."""
+        self.faulty.add(call["match_id"])
+        self.print_once(f"{call['match_id']}: your choose {text}", kind)
+
+    def is_own_fault(self, message):
+        """Returns true for the referee's echo of a fault of `choose`, which was printed before."""
+        is_answer = message.get("error_code") in ("E003", "E004")
+        return is_answer and str(message.get("match_id")) in self.faulty
+
+    def print_thread_fault(self, thread):
+        """Prints an exception in a thread, once for each place."""
+        place, text = self.describe(thread.exc_value)
+        self.print_once(f"a thread fails{place}: {text}", place or text)
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -350,9 +378,9 @@ class Player:
             **result, "match_id": match_id, "opponent_id": match.opponent_id,
             "round_id": match.round_id, "choices": choices, "moves": moves}
         reason = result.get("reason") or message.get("reason") or json.dumps(result)
-        print_line(f"{match_id}: {self.describe(result, choices, match.opponent_id) or reason}")
+        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id) or reason}")
 
-    def describe(self, result, choices, opponent_id):
+    def sentence(self, result, choices, opponent_id):
         """Returns a sentence about a match of Even/Odd that both have played, or None."""
         own, theirs = choices.get(self.id), choices.get(opponent_id)
         number, winner = result.get("drawn_number"), result.get("winner_player_id")
@@ -375,10 +403,10 @@ class Player:
                 tie = " (the same points as others)" if len(equal) > 1 else ""
                 print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
 
-    def print_once(self, text):
-        """Prints a problem, unless it was printed before."""
-        if text not in self.printed:
-            self.printed.add(text)
+    def print_once(self, text, kind=None):
+        """Prints a problem, unless the same, or one of the same kind, was printed before."""
+        if (kind or text) not in self.printed:
+            self.printed.add(kind or text)
             print_line(f"{self.id}: {text}", sys.stderr)
 
     # Step 4: a reply repeats the conversation and the token of its request, and never has our own.
@@ -540,17 +568,6 @@ class Player:
                 time.sleep(0.01)
 
 
-def without_address(text):
-    """Returns a Python object as text without its address, which differs in each match."""
-    return re.sub(" at 0x[0-9a-fA-F]+", "", text)
-
-
-def is_own_fault(message):
-    """Returns true for the echo of a fault in our `choose`, which was printed before."""
-    context = message.get("context")
-    return isinstance(context, dict) and "its choose fails: " in str(context.get("problem"))
-
-
 def result_of(reply, name="result"):
     """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
     result = reply.get(name) if isinstance(reply, dict) else None
@@ -645,8 +662,7 @@ def explain(error):
     if not isinstance(context.get("problem"), str):
         return json.dumps(error)
     field = f"{context['field']}: " if context.get("field") else ""
-    consequence = f"; {error['consequence']}" if error.get("consequence") else ""
-    return f"{error.get('error_code')} {field}{context['problem']}{consequence}"
+    return f"{error.get('error_code')} {field}{context['problem']}"
 
 
 def now():
@@ -705,7 +721,7 @@ def parse_args(parser):
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.has_played = False  # true from the second league on
-    url = args.manager or "http://localhost:8000"
+    url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
     if "://" not in url:
         url = f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager

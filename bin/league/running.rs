@@ -27,7 +27,7 @@ use league::net::sync::{lock, spawn};
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
-use league::program::terminal::{print_error, print_line};
+use league::program::terminal::{plural, print_error, print_line, sanitize};
 use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
@@ -198,9 +198,30 @@ impl ToolHooks {
         });
     }
 
+    /// Prints the places of the user's own players in the table.
+    fn print_places(&self, league: &League) {
+        let table = league.table();
+        let own = &self.setup.own;
+        for row in table.iter().filter(|row| own.contains(&row.display_name)) {
+            let (rank, players) = (row.rank, table.len());
+            let points = plural(row.points, "point");
+            let equal = table.iter().filter(|other| other.points == row.points);
+            let tie = if equal.count() > 1 {
+                ", as many as another player"
+            } else {
+                ""
+            };
+            let name = sanitize(&row.display_name);
+            print_line(&format!("{name} is {rank} of {players} with {points}{tie}"));
+        }
+    }
+
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
+            if !manager.program.args.has("--cycles") {
+                manager.store.read(|league| self.print_places(league));
+            }
             print_line(&format!("\n{}", statistics::completeness(view)));
             print_line(&statistics::report(view, &self.setup.own));
         }
@@ -273,6 +294,9 @@ impl ManagerHooks for ToolHooks {
         let mut named_at = Instant::now();
         let mut patience = FIRST_PATIENCE;
         while !lock(&self.children).have_registered(manager)? {
+            manager
+                .store
+                .read(|league| check_names(league, &self.setup.entrants))?;
             let changes = manager.store.change_count();
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
             if named_at.elapsed() > patience {
@@ -281,6 +305,9 @@ impl ManagerHooks for ToolHooks {
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }
+        manager
+            .store
+            .read(|league| check_names(league, &self.setup.entrants))?;
         self.watch_children(manager);
 
         if self.setup.kind.is_practice() {
@@ -386,6 +413,22 @@ impl ManagerHooks for ToolHooks {
 
     fn is_relay(&self, endpoint: &str) -> bool {
         self.relays.has(endpoint)
+    }
+}
+
+/// Refuses a player that was not started here: it has the place of one of the entrants.
+pub fn check_names(league: &League, entrants: &[Entrant]) -> Result<(), Exit> {
+    let is_stranger = |name: &str| {
+        let mut entrants = entrants.iter();
+        entrants.all(|entrant| entrant.name != name && !entrant.is_remote())
+    };
+    let mut players = league.members(AgentKind::Player).into_iter();
+    match players.find(|player| is_stranger(&player.meta.display_name)) {
+        Some(stranger) if !entrants.is_empty() => Err(Exit::failure(format!(
+            "{} takes a place, but was not started here: end it, then type this again",
+            sanitize(&stranger.name_and_id())
+        ))),
+        _ => Ok(()),
     }
 }
 

@@ -485,11 +485,16 @@ fn id_text(id: &Value, body: &[u8]) -> String {
     id.to_string()
 }
 
+/// The reason of a call that has failed by a panic.
+pub const PANIC: &str = "a panic; this agent's own terminal says where";
+
 /// Runs a handler; a panic is an internal error, which the terminal shows already.
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, HandlerError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let message = "Internal error: a panic; this agent's own terminal says where";
-        Err(HandlerError::json_rpc(-32603, message))
+        Err(HandlerError::json_rpc(
+            -32603,
+            format!("Internal error: {PANIC}"),
+        ))
     })
 }
 

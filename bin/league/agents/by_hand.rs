@@ -18,7 +18,7 @@ use league::net::sync::Shared;
 use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{Terminal, print_line, sanitize};
+use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -304,15 +304,13 @@ impl PlayerHooks for ByHand {
         (path == "/").then(|| text_response("html", headers, page.into()))
     }
 
-    fn result(&self, line: &str, terminal: Terminal) {
+    fn print(&self, line: &str, terminal: Terminal) {
         terminal.print_line(line);
         self.note(line);
     }
 
     /// Ends the waiting of the clients.
-    fn over(&self, text: &str) {
-        print_line(text);
-        self.note(text);
+    fn over(&self) {
         self.table.update(|table| table.is_over = true);
     }
 }

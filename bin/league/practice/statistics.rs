@@ -143,8 +143,13 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
         report += &format!("\n{line}  {picture}  {}", row.sample.grade(points));
     }
     report +=
-        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side\n");
-    report += "\"?\": perhaps by luck, play more cycles";
+        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side");
+    if rows
+        .iter()
+        .any(|row| row.sample.grade(points).ends_with('?'))
+    {
+        report += "\n\"?\": perhaps by luck, play more cycles";
+    }
 
     for player in players {
         let lost = player.technical_losses.unwrap_or(0);
