@@ -320,7 +320,7 @@ class Player:
         try:
             choice = self.choose(turn)
         except BaseException as error:  # also what quit() and Ctrl-C raise
-            place, text = self.describe(error)
+            place, text = describe(error, self.choose.__code__.co_filename)
             hint = ""
             if isinstance(error, TypeError) and not place:
                 hint = "; it must begin with `def choose(turn):`"
@@ -339,14 +339,6 @@ class Player:
             self.print_fault(call, text, str(type(choice)))
         return None if choice is None else str(choice)[:1000]
 
-    def describe(self, error):
-        """Returns where in the file of `choose` an exception was raised, and its text."""
-        frames = traceback.extract_tb(error.__traceback__)
-        own_file = self.choose and self.choose.__code__.co_filename
-        own = [frame for frame in frames if frame.filename == own_file]
-        place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
-        return place, traceback.format_exception_only(type(error), error)[-1].strip()
-
     def print_fault(self, call, text, kind):
         """Prints a fault of `choose`, unless one of its kind was printed before."""
         self.faulty.add(call["match_id"])
@@ -359,7 +351,7 @@ class Player:
 
     def print_thread_fault(self, thread):
         """Prints an exception in a thread, once for each place."""
-        place, text = self.describe(thread.exc_value)
+        place, text = describe(thread.exc_value, sys.modules["__main__"].__file__)
         self.print_once(f"a thread fails{place}: {text}", place or text)
 
     def add_to_history(self, message):
@@ -583,6 +575,26 @@ def failure(reason, loser):
     """Returns how the loser has failed, in a few words: it got the details with each attempt."""
     known = [words for begin, words in FAILURES.items() if reason.startswith(f"{loser} {begin}")]
     return known[0] if known else "failed"
+
+
+def describe(error, file):
+    """Returns where in a student's file an exception was raised, and its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == file]
+    place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
+    return place, traceback.format_exception_only(type(error), error)[-1].strip()
+
+
+def print_crash(kind, error, trace):
+    """Prints an exception that ends the program: if it is the student's, in one line."""
+    frames = traceback.extract_tb(trace)
+    if frames[-1].filename == __file__:
+        return sys.__excepthook__(kind, error, trace)
+    place, text = describe(error, frames[0].filename)
+    print_line(f"{frames[0].filename} fails{place}: {text}", sys.stderr)
+
+
+sys.excepthook = print_crash
 
 
 def result_of(reply, name="result"):

@@ -593,6 +593,7 @@ return random | print("your move? ", end="", flush=True); import time; time.slee
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
 run(choose) | pass | player.py (P01) has ended (
+run(choose) | run(chose) | `run(chose)`: NameError: name 'chose' is not defined
 run(choose) | pass | does its file end with run(choose)?"#;
 
 #[test]
