@@ -132,7 +132,15 @@ impl Connection {
     /// Answers a call of the player, which takes this program for its manager.
     fn answer_player(&self, http: &HttpRequest) -> Response {
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
-        match self.call_manager(&call) {
+        let seen = *lock(&self.opened);
+        let mut answer = self.call_manager(&call);
+        if (answer.as_ref())
+            .is_ok_and(|answer| answer["result"]["context"]["field"] == "relay_token")
+        {
+            self.open_again(seen); // a manager that was restarted has no relays
+            answer = self.call_manager(&call);
+        }
+        match answer {
             Ok(answer) => Response::new(OK, answer.to_string()),
             Err(error) => Response::text("502 Bad Gateway", error.explain()),
         }
