@@ -15,7 +15,7 @@ pub use diagram::{COMMENT, diagram};
 use diagram::{MAX_LINES, text};
 use league::net::http::{OK, Response};
 use league::program::args::{Args, COMMON, Exit, Usage};
-use league::program::terminal::print_line;
+use league::program::terminal::print_whole_line;
 use league::program::{load_config, log_folder};
 use league::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use league::values::truncate;
@@ -48,7 +48,7 @@ pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
         let problem = format!("no log in {folder} knows of a match {id}; {hint}");
         return Err(Exit::failure(problem));
     };
-    print_line(&diagram);
+    print_whole_line(&diagram);
     Ok(())
 }
 
