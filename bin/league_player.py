@@ -7,7 +7,7 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 The messages of the league are in "params" and in "result".
 """
 import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
-import socket, socketserver, sys, threading, time, traceback, types, urllib.parse
+import socket, socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -709,8 +709,10 @@ def print_line(text, stream=None):
     """Prints a line in one write, so that lines of two threads do not mix."""
     if stream is None and "--quiet" in sys.argv:
         return
-    stream = stream or sys.stdout
-    stream.write(sanitize(text) + "\n")
+    stream, text = stream or sys.stdout, sanitize(text)
+    if stream.isatty():
+        text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
+    stream.write(text + "\n")
     stream.flush()
 
 

@@ -8,13 +8,15 @@ use crate::games::result_status;
 use crate::net::sync::{lock, spawn};
 use crate::program::terminal::{pad, plural, print_line, sanitize, width};
 use crate::protocol::{AgentKind, ResultStatus, Standing};
-use crate::values::Timestamp;
+use crate::values::{Timestamp, truncate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of rows of the table that are shown while the league is played.
 pub const LEADERS: usize = 16;
+/// Maximum length of a name in the table.
+const MAX_NAME: usize = 31;
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -230,27 +232,22 @@ pub fn champions(standings: &[Standing], ranks: &[String]) -> String {
 /// Returns the first rows of a league's table, with the ranks for people.
 pub fn grid(standings: &[Standing], ranks: &[String], max_rows: usize) -> String {
     let shown = &standings[..standings.len().min(max_rows)];
-    let mut columns = width("Player");
-    for row in shown {
-        columns = columns.max(width(&sanitize(&row.display_name)));
-    }
+    let name = |row: &Standing| truncate(&sanitize(&row.display_name), MAX_NAME);
+    let widths = shown.iter().map(|row| width(&name(row)));
+    let columns = widths.fold(width("Player"), usize::max);
 
     let player = pad("Player", columns);
     let mut table = format!("Rank  Id   {player}  Played  Wins  Draws  Losses  Points");
     for (row, rank) in shown.iter().zip(ranks) {
-        let Standing {
-            player_id,
-            display_name,
-            played,
-            wins,
-            draws,
-            losses,
-            points,
-            ..
-        } = row;
-        let name = pad(&sanitize(display_name), columns);
         table += &format!(
-            "\n{rank:>4}  {player_id:<4} {name}  {played:>6}  {wins:>4}  {draws:>5}  {losses:>6}  {points:>6}"
+            "\n{rank:>4}  {:<4} {}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
+            row.player_id,
+            pad(&name(row), columns),
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points
         );
     }
     let more = standings.len() - shown.len();

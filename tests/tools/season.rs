@@ -138,6 +138,10 @@ fn tables_fit_a_terminal_and_name_what_they_leave_out() {
         shown.ends_with("\n… and 3 more: standings.json has all"),
         "{shown}"
     );
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 80),
+        "{shown}"
+    );
     let mut players = BTreeMap::new();
     add(&mut players, &document(&league, false));
     let season = table(&rank_players(players));

@@ -17,7 +17,7 @@ use crate::page::view::LeagueView;
 use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{Access, league_folder, replace};
-use league::program::terminal::{plural, print_error, print_line, sanitize};
+use league::program::terminal::{plural, print_error, print_line, print_whole_line, sanitize};
 use league::program::{data_folder, load_config};
 use league::protocol::{AgentKind, Standing};
 use league::values::{Timestamp, truncate};
@@ -160,7 +160,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     }
 
     check_complete(args, left_out, folders.len())?;
-    entrants::text(&next).lines().for_each(print_line);
+    entrants::text(&next).lines().for_each(print_whole_line);
     Ok(())
 }
 
