@@ -138,10 +138,11 @@ class Class:
 
     def open_lobby(self):
         """Waits until all players are in the lobby, and starts the league."""
-        def lobby():
-            return {line["id"] for line in self.events("Registered") if line["kind"] == "player"}
+        def is_full():
+            members = [line for line in self.journal() if line.get("kind") == "player"]
+            return len({line["id"] for line in members}) == LAPTOPS and not self.events("Started")
 
-        wait_for("all players are in the lobby", lambda: len(lobby()) == LAPTOPS)
+        wait_for("all players are in the lobby", is_full)
         wait_for("the league starts", lambda: "is running" in self.order("start"))
 
     def faults(self, away):

@@ -107,7 +107,10 @@ impl Screen {
             return;
         }
         if self.round > 0 {
-            lines.push(format!("\n{}", grid(&league.table(), LEADERS)));
+            lines.push(format!(
+                "\n{}",
+                grid(&league.table(), &league.ranks(), LEADERS)
+            ));
         }
         self.round = round;
 
@@ -157,14 +160,12 @@ impl Screen {
 
         self.has_ended = true;
 
-        let table = league.table();
-        let champion = table.first()?;
+        let (table, ranks) = (league.table(), league.ranks());
+        let points = plural(table.first()?.points, "point");
         Some(format!(
-            "\n{}\n\nChampion: {} ({}) with {}",
-            grid(&table, usize::MAX),
-            sanitize(&champion.display_name),
-            champion.player_id,
-            plural(champion.points, "point")
+            "\n{}\n\n{} with {points}",
+            grid(&table, &ranks, usize::MAX),
+            champions(&table, &ranks),
         ))
     }
 }
@@ -195,7 +196,13 @@ pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
     if let Some(number) = result.details.drawn_number {
         outcome += &format!(": the number was {number}");
     } else if let Some(reason) = &result.details.reason {
-        outcome += &format!(": {}", sanitize(reason));
+        // It ends with the winner, who stands in the sentence already.
+        let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+        let mut how = sanitize(how);
+        for id in players {
+            how = how.replacen(id.as_str(), &name(league, id), 1);
+        }
+        outcome += &format!(": {how}");
     }
     Some(format!("  {:<7} {outcome}", the_match.id))
 }
@@ -204,8 +211,24 @@ fn name(league: &League, player_id: &str) -> String {
     sanitize(&league.members[player_id].meta.display_name)
 }
 
-/// Returns the first rows of a league's table.
-pub fn grid(standings: &[Standing], max_rows: usize) -> String {
+/// Returns `Champion: Ada (P01)`, or all players that share the first rank.
+pub fn champions(standings: &[Standing], ranks: &[String]) -> String {
+    let mut names = Vec::new();
+    for (row, rank) in standings.iter().zip(ranks) {
+        if *rank == ranks[0] {
+            names.push(format!(
+                "{} ({})",
+                sanitize(&row.display_name),
+                row.player_id
+            ));
+        }
+    }
+    let s = if names.len() > 1 { "s" } else { "" };
+    format!("Champion{s}: {}", names.join(" and "))
+}
+
+/// Returns the first rows of a league's table, with the ranks for people.
+pub fn grid(standings: &[Standing], ranks: &[String], max_rows: usize) -> String {
     let shown = &standings[..standings.len().min(max_rows)];
     let mut columns = width("Player");
     for row in shown {
@@ -214,9 +237,8 @@ pub fn grid(standings: &[Standing], max_rows: usize) -> String {
 
     let player = pad("Player", columns);
     let mut table = format!("Rank  Id   {player}  Played  Wins  Draws  Losses  Points");
-    for row in shown {
+    for (row, rank) in shown.iter().zip(ranks) {
         let Standing {
-            rank,
             player_id,
             display_name,
             played,

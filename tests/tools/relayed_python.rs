@@ -78,21 +78,25 @@ fn killed_players_and_a_killed_manager_lose_nothing() {
     let options = "serve --players 3 --referees 1";
     let mut manager = test.manager(options);
     let url = manager.url();
-    let start = |id: &str| start(&test, &url, id, "--relay");
-    let mut players = ["P01", "P02", "P03"].map(start);
+    let start = |id: &str, more: &str| start(&test, &url, id, more);
+    let players = [("P01", "--relay"), ("P02", "--relay"), ("P03", "")];
+    let mut players = players.map(|(id, more)| start(id, more));
     let mut referee = test.agent(&manager, "REF01", "");
 
-    // A player is killed, and started again: the same id, the same relay.
+    // Two players are killed, and started again, one of them for the first time with a relay.
     wait_until("matches are played", || test.count("Recorded") > 5);
-    let before = test.data("agents/P01.json");
-    check_mode(&test.folder.join("data/agents/P01.json"));
-    assert_eq!(text_of(&before["relay_token"]).len(), 32);
-    players[0].kill();
-    players[0] = start("P01");
-    players[0].line("player is P01");
-    let after = test.data("agents/P01.json");
-    for name in ["relay_token", "registration_key", "token", "agent_id"] {
-        assert_eq!(after[name], before[name]);
+    for (index, id) in [(0, "P01"), (2, "P03")] {
+        let file = format!("agents/{id}.json");
+        let before = test.data(&file);
+        check_mode(&test.folder.join("data").join(&file));
+        assert_eq!(text_of(&before["relay_token"]).len(), 32);
+        players[index].kill();
+        players[index] = start(id, "--relay");
+        players[index].line(&format!("player is {id}"));
+        let after = test.data(&file);
+        for name in ["relay_token", "registration_key", "token", "agent_id"] {
+            assert_eq!(after[name], before[name]);
+        }
     }
 
     // The manager is killed, and started again: it has no relays.
@@ -157,8 +161,7 @@ fn player_that_is_not_called_names_the_option() {
     let test = TestLeague::new("");
     for (file, name) in [(SCRIPT, "player.py"), (REST, "league_player.py")] {
         let text = fs::read_to_string(file).unwrap();
-        let text = text.replace("MAX_DELAY = 5 ", "MAX_DELAY = 2 ");
-        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 4 ");
+        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 7 ");
         let text = text.replace("CHECK_INTERVAL = 2 ", "CHECK_INTERVAL = 0.1 ");
         fs::write(test.folder.join(name), text).unwrap();
     }
@@ -173,14 +176,13 @@ fn player_that_is_not_called_names_the_option() {
     let managers = [(); 3].map(|()| fake::manager());
     let uncalled = start(&managers[0], "uncalled");
     let called = start(&managers[1], "called");
-    let pinged = start(&managers[2], "pinged");
     fake::converse(&called.url(), "manager announces R1M1: ok");
+    let pinged = start(&managers[2], "pinged");
     let ping = json!({"auth_token": fake::TOKEN});
     assert_eq!(call(&pinged.url(), "ping", ping)["result"], json!({}));
     uncalled.wait_for_error(UNCALLED);
 
-    // It says so once. It registers again after a silence, before which the others have nothing to
-    // say.
+    // It says so once. All register again after two more seconds, and the others have said nothing.
     let registers_again = |manager: &FakeAgent| {
         wait_until("it registers again", || {
             manager.received("LEAGUE_REGISTER_REQUEST").len() > 1
