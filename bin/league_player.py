@@ -156,7 +156,7 @@ class Player:
             meta["must_be_known"] = True
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.credentials.get("token"))
-        printed = set()
+        printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             reply, problem = None, self.args.relay and self.open_relay()
@@ -175,7 +175,9 @@ class Player:
                 check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
-            if problem not in printed:
+                attempts += 1
+            is_brief = again and attempts in (1, 2)  # while a manager opens a new lobby
+            if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
                 printed.add(problem)
             if again and not self.args.stay and self.silence() > MAX_ABSENCE:

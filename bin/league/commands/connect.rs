@@ -113,13 +113,16 @@ impl Connection {
             return;
         }
 
-        if let Err(error) = self.open() {
-            let (manager, problem) = (&self.manager.endpoint, error.explain());
-            let text = format!("waiting for the league manager at {manager}: it {problem}");
-            print_error(&text);
-            while self.open().is_err() {
-                thread::sleep(RETRY_INTERVAL);
+        let mut attempts = 0;
+        while let Err(error) = self.open() {
+            attempts += 1;
+            // A manager that opens a new lobby is away for a moment.
+            if attempts == if seen == 0 { 1 } else { 3 } {
+                let (manager, problem) = (&self.manager.endpoint, error.explain());
+                let text = format!("waiting for the league manager at {manager}: it {problem}");
+                print_error(&text);
             }
+            thread::sleep(RETRY_INTERVAL);
         }
         *opened += 1;
 
