@@ -113,11 +113,12 @@ impl Connection {
             return;
         }
 
+        // A manager that opens a new lobby is away for a moment.
+        let patience = if seen == 0 { 1 } else { 3 };
         let mut attempts = 0;
         while let Err(error) = self.open() {
             attempts += 1;
-            // A manager that opens a new lobby is away for a moment.
-            if attempts == if seen == 0 { 1 } else { 3 } {
+            if attempts == patience {
                 let (manager, problem) = (&self.manager.endpoint, error.explain());
                 let text = format!("waiting for the league manager at {manager}: it {problem}");
                 print_error(&text);
