@@ -1,6 +1,7 @@
 //! Players in Python that only call out: `player.py --relay`, and the players that
 //! `src/protocol.md` prints, in Python and in a shell.
 
+use super::check::{findings, start_examination};
 use super::control::start_class;
 use super::python::{REST, SCRIPT, check_failure, count, write_with_choose};
 use super::support::*;
@@ -266,5 +267,36 @@ fn printed_shell_player_plays() {
     for line in test.events("Recorded") {
         let choice = &line["result"]["details"]["choices"]["P01"];
         assert!(choice.is_null() || choice == "odd", "{line}");
+    }
+}
+
+#[test]
+fn players_that_only_call_out_are_examined() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("system timeouts.game_join_ack_timeout_sec=2");
+    let relayed = |url: &str| start(&test, url, "P01", "--relay");
+    let path = write_printed(&test, "python\n", "relayed.py");
+    let printed = |url: &str| {
+        let manager = url.replace("/mcp", "");
+        TestProcess::new(Command::new(PYTHON).args([&path, &manager, "Ada"]))
+    };
+    let players: [&dyn Fn(&str) -> TestProcess; 2] = [&relayed, &printed];
+    for (player, name) in players.into_iter().zip(["relayed", "printed"]) {
+        let (mut check, url) = start_examination(&test, "");
+        let _player = player(&url);
+        let (all, bad) = findings(&mut check);
+        assert!(!bad.contains("FATAL"), "{name}: {bad}");
+        let is_right = name == "printed" || bad == "warn its tools are listed";
+        assert!(is_right, "{name}: {bad}");
+
+        // The relay refuses what is no JSON, or too long.
+        let skipped = all.iter().filter(|finding| finding["grade"] == "skip");
+        let skipped: Vec<&str> = skipped.map(|finding| text_of(&finding["check"])).collect();
+        assert_eq!(
+            skipped,
+            ["broken JSON is an error", "it survives a large body"]
+        );
     }
 }
