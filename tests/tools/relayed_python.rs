@@ -1,6 +1,7 @@
 //! Players in Python that only call out: `player.py --relay`, and the players that
 //! `src/protocol.md` prints, in Python and in a shell.
 
+use super::check::{findings, start_examination};
 use super::control::start_class;
 use super::python::{REST, SCRIPT, check_failure, count, write_with_choose};
 use super::support::*;
@@ -78,21 +79,25 @@ fn killed_players_and_a_killed_manager_lose_nothing() {
     let options = "serve --players 3 --referees 1";
     let mut manager = test.manager(options);
     let url = manager.url();
-    let start = |id: &str| start(&test, &url, id, "--relay");
-    let mut players = ["P01", "P02", "P03"].map(start);
+    let start = |id: &str, more: &str| start(&test, &url, id, more);
+    let players = [("P01", "--relay"), ("P02", "--relay"), ("P03", "")];
+    let mut players = players.map(|(id, more)| start(id, more));
     let mut referee = test.agent(&manager, "REF01", "");
 
-    // A player is killed, and started again: the same id, the same relay.
+    // Two players are killed, and started again, one of them for the first time with a relay.
     wait_until("matches are played", || test.count("Recorded") > 5);
-    let before = test.data("agents/P01.json");
-    check_mode(&test.folder.join("data/agents/P01.json"));
-    assert_eq!(text_of(&before["relay_token"]).len(), 32);
-    players[0].kill();
-    players[0] = start("P01");
-    players[0].line("player is P01");
-    let after = test.data("agents/P01.json");
-    for name in ["relay_token", "registration_key", "token", "agent_id"] {
-        assert_eq!(after[name], before[name]);
+    for (index, id) in [(0, "P01"), (2, "P03")] {
+        let file = format!("agents/{id}.json");
+        let before = test.data(&file);
+        check_mode(&test.folder.join("data").join(&file));
+        assert_eq!(text_of(&before["relay_token"]).len(), 32);
+        players[index].kill();
+        players[index] = start(id, "--relay");
+        players[index].line(&format!("player is {id}"));
+        let after = test.data(&file);
+        for name in ["relay_token", "registration_key", "token", "agent_id"] {
+            assert_eq!(after[name], before[name]);
+        }
     }
 
     // The manager is killed, and started again: it has no relays.
@@ -157,8 +162,7 @@ fn player_that_is_not_called_names_the_option() {
     let test = TestLeague::new("");
     for (file, name) in [(SCRIPT, "player.py"), (REST, "league_player.py")] {
         let text = fs::read_to_string(file).unwrap();
-        let text = text.replace("MAX_DELAY = 5 ", "MAX_DELAY = 2 ");
-        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 4 ");
+        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 7 ");
         let text = text.replace("CHECK_INTERVAL = 2 ", "CHECK_INTERVAL = 0.1 ");
         fs::write(test.folder.join(name), text).unwrap();
     }
@@ -173,14 +177,13 @@ fn player_that_is_not_called_names_the_option() {
     let managers = [(); 3].map(|()| fake::manager());
     let uncalled = start(&managers[0], "uncalled");
     let called = start(&managers[1], "called");
-    let pinged = start(&managers[2], "pinged");
     fake::converse(&called.url(), "manager announces R1M1: ok");
+    let pinged = start(&managers[2], "pinged");
     let ping = json!({"auth_token": fake::TOKEN});
     assert_eq!(call(&pinged.url(), "ping", ping)["result"], json!({}));
     uncalled.wait_for_error(UNCALLED);
 
-    // It says so once. It registers again after a silence, before which the others have nothing to
-    // say.
+    // It says so once. All register again after two more seconds, and the others have said nothing.
     let registers_again = |manager: &FakeAgent| {
         wait_until("it registers again", || {
             manager.received("LEAGUE_REGISTER_REQUEST").len() > 1
@@ -264,5 +267,36 @@ fn printed_shell_player_plays() {
     for line in test.events("Recorded") {
         let choice = &line["result"]["details"]["choices"]["P01"];
         assert!(choice.is_null() || choice == "odd", "{line}");
+    }
+}
+
+#[test]
+fn players_that_only_call_out_are_examined() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("system timeouts.game_join_ack_timeout_sec=2");
+    let relayed = |url: &str| start(&test, url, "P01", "--relay");
+    let path = write_printed(&test, "python\n", "relayed.py");
+    let printed = |url: &str| {
+        let manager = url.replace("/mcp", "");
+        TestProcess::new(Command::new(PYTHON).args([&path, &manager, "Ada"]))
+    };
+    let players: [&dyn Fn(&str) -> TestProcess; 2] = [&relayed, &printed];
+    for (player, name) in players.into_iter().zip(["relayed", "printed"]) {
+        let (mut check, url) = start_examination(&test, "");
+        let _player = player(&url);
+        let (all, bad) = findings(&mut check);
+        assert!(!bad.contains("FATAL"), "{name}: {bad}");
+        let is_right = name == "printed" || bad == "warn its tools are listed";
+        assert!(is_right, "{name}: {bad}");
+
+        // The relay refuses what is no JSON, or too long.
+        let skipped = all.iter().filter(|finding| finding["grade"] == "skip");
+        let skipped: Vec<&str> = skipped.map(|finding| text_of(&finding["check"])).collect();
+        assert_eq!(
+            skipped,
+            ["broken JSON is an error", "it survives a large body"]
+        );
     }
 }
