@@ -225,8 +225,7 @@ pub fn champions(standings: &[Standing], ranks: &[String]) -> String {
             ));
         }
     }
-    let s = if names.len() > 1 { "s" } else { "" };
-    format!("Champion{s}: {}", names.join(" and "))
+    format!("Champion: {}", names.join(" and "))
 }
 
 /// Returns the first rows of a league's table, with the ranks for people.

@@ -37,12 +37,13 @@ fn three_programs_print_the_league_and_write_its_files() {
         let (before, end) = output.rsplit_once("Rank  Id   Player").unwrap();
         for (line, row) in end.lines().skip(1).zip(&table) {
             let words: Vec<&str> = line.split_whitespace().collect();
-            assert_eq!(words.join(" "), cells(row));
+            let words = words.join(" ").replacen("= ", " ", 1); // a shared rank
+            assert_eq!(words, cells(row));
         }
         let [name, id] = ["display_name", "player_id"].map(|key| text_of(&table[0][key]));
+        check_contains(end, &format!("\n\nChampion: {name} ({id})"));
         let points = &table[0]["points"];
-        let champion = format!("\n\nChampion: {name} ({id}) with {points} point");
-        check_contains(end, &champion);
+        check_contains(end, &format!(" with {points} point"));
 
         if options == "--quiet" {
             assert_eq!(before.trim_end().lines().count(), 1, "listening: {before}");
