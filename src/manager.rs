@@ -177,9 +177,7 @@ impl Manager {
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
-            terminal: Terminal {
-                quiet: program.args.has("--quiet"),
-            },
+            terminal: program.terminal,
             screen: Mutex::default(),
             written_files: Mutex::default(),
             automatic_start,

@@ -27,7 +27,7 @@ use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{Terminal, describe_refusal, print_error, print_line};
+use crate::program::terminal::{Terminal, describe_refusal, print_error};
 use crate::protocol::{
     AgentKind, AgentState, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall,
     ChooseParityResponse, Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver,
@@ -137,8 +137,8 @@ pub trait PlayerHooks: Send + Sync {
     }
 
     /// The league is over. `text` says how it has ended.
-    fn over(&self, text: &str) {
-        print_line(text);
+    fn over(&self, text: &str, terminal: Terminal) {
+        terminal.print_line(text);
     }
 }
 
@@ -334,7 +334,8 @@ impl Player {
         self.save_history();
         if self.session.end_league() {
             let text = display::league_over(player_id, league);
-            self.options.hooks.over(&text);
+            let terminal = self.session.program.terminal;
+            self.options.hooks.over(&text, terminal);
         }
     }
 

@@ -18,7 +18,7 @@ use league::net::sync::Shared;
 use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{Terminal, print_line, sanitize};
+use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
@@ -310,8 +310,8 @@ impl PlayerHooks for ByHand {
     }
 
     /// Ends the waiting of the clients.
-    fn over(&self, text: &str) {
-        print_line(text);
+    fn over(&self, text: &str, terminal: Terminal) {
+        terminal.print_line(text);
         self.note(text);
         self.table.update(|table| table.is_over = true);
     }
