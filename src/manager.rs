@@ -234,9 +234,13 @@ impl Manager {
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
         } else if !is_closed {
-            let text = "an unfinished league was found: it goes on (--fresh sets it aside instead)";
-            log.system_event(Level::Info, "resumed", text);
-            self.terminal.print_line(text);
+            let found = match self.store.read(|league| league.started) {
+                true => "an unfinished league was found: it goes on",
+                false => "a lobby was found: it is open again",
+            };
+            let text = format!("{found} (--fresh sets it aside instead)");
+            log.system_event(Level::Info, "resumed", text.as_str());
+            self.terminal.print_line(&text);
         }
     }
 
