@@ -6,8 +6,8 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, hmac, http.client, http.server, json, os, pathlib, random, re, secrets, socket
-import socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
+import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
+import socket, socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -25,8 +25,12 @@ TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": 
          "move_number": int}  # every other field is a text
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
 MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
+MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
-FAILURES = {"answered ": "answered wrongly", "gave no ": "did not answer",
+POLL_TIME = 10  # seconds that a poll of our relay waits for a request
+POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
+FAILURES = {"answered HTTP 503 ": "did not answer", "answered HTTP 504 ": "did not answer",
+            "answered ": "answered wrongly", "gave no ": "did not answer",
             "could not be reached ": "did not answer",
             "was removed ": "left by order of the operator"}  # how a reason of a referee begins
 
@@ -37,6 +41,10 @@ class Server(socketserver.ThreadingTCPServer):  # answers each request in a thre
 
     def handle_error(self, *_):
         """Prints nothing if a caller hangs up before it has the answer."""
+
+
+class Turn(types.SimpleNamespace):
+    """The argument of `choose`."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
@@ -97,7 +105,7 @@ def respond(player, body):
 
 
 def error_reply(call_id, code, text):
-    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text}}
+    return {"jsonrpc": "2.0", "id": call_id, "error": {"code": code, "message": text[:1000]}}
 
 
 class NoAnswer(Exception):
@@ -116,12 +124,16 @@ class Player:
         self.announced = {}   # match id: the token that its invitation must carry, if we know one
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
-        self.printed = set()  # texts that are printed once
+        self.printed = set()  # problems that are printed once
+        self.faulty = set()   # match ids in which a fault of `choose` was found
         self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
+        threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
+        self.registered_at = 0.0  # when it last registered us
         self.is_unknown = False  # true if the manager says that it does not know us
+        self.in_hand = set()  # the numbers of the relay's requests whose answers it does not have
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -133,7 +145,8 @@ class Player:
         """
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
-        self.credentials.setdefault("registration_key", secrets.token_hex(16))
+        for name in ("registration_key", "relay_token"):
+            self.credentials.setdefault(name, secrets.token_hex(16))
         self.url = current_url(self.args, self.url)
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
@@ -143,11 +156,12 @@ class Player:
             meta["must_be_known"] = True
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.credentials.get("token"))
-        call = {"jsonrpc": "2.0", "method": "register_player", "params": message, "id": 1}
-        printed = set()
+        printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
-            reply, problem = post(self.args.manager, call)
+            reply, problem = None, self.args.relay and self.open_relay()
+            if not problem:
+                reply, problem = self.call_manager("register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
@@ -161,7 +175,9 @@ class Player:
                 check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
-            if problem not in printed:
+                attempts += 1
+            is_brief = again and attempts in (1, 2)  # while a manager opens a new lobby
+            if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
                 printed.add(problem)
             if again and not self.args.stay and self.silence() > MAX_ABSENCE:
@@ -179,7 +195,8 @@ class Player:
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
-        self.heard_at, self.is_unknown = time.monotonic(), False
+        self.heard_at = self.registered_at = time.monotonic()
+        self.is_unknown = False
         self.is_registered.set()
         place = f" in {league}" if league else ""
         print_line(f"{self.args.display_name} is {self.id}{place}")
@@ -193,6 +210,12 @@ class Player:
         own = self.credentials.get("token")
         if own and hmac.compare_digest(ascii(token), ascii(own)):
             self.heard_at = time.monotonic()
+
+    def check_calls(self):
+        """Says what helps if the manager, which calls each new member at once, has not called."""
+        is_uncalled = self.heard_at == self.registered_at and self.silence() > MAX_DELAY
+        if is_uncalled and self.credentials["proves_itself"] and not self.args.relay:
+            self.print_once("nobody can call this machine: start again with --relay")
 
     def must_register_again(self):
         """Returns true if we may have missed the end, or the manager does not find us."""
@@ -218,7 +241,7 @@ class Player:
             self.add_names(message.get("standings"))
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
-        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not is_own_fault(message):
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not self.is_own_fault(message):
             self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
             self.is_unknown |= f"{message_type} {message.get('error_code')}" == "LEAGUE_ERROR E005"
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
@@ -290,7 +313,7 @@ class Player:
         """Calls `choose`, and prints what is wrong with it."""
         history, context = [*self.history.values()], call.get("context")
         moves = [move for past in history for move in past["moves"]]
-        turn = types.SimpleNamespace(
+        turn = Turn(
             player_id=self.id, opponent_id=match.opponent_id, match_id=call["match_id"],
             round_id=match.round_id, history=history,
             theirs=[move["move"] for move in moves if move["player_id"] == match.opponent_id],
@@ -300,25 +323,39 @@ class Player:
         try:
             choice = self.choose(turn)
         except BaseException as error:  # also what quit() and Ctrl-C raise
-            frames = traceback.extract_tb(error.__traceback__)
-            own_file = self.choose.__code__.co_filename
-            own = [frame for frame in frames if frame.filename == own_file]
-            place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
-            text = f"{type(error).__name__}: {error}"
+            place, text = describe(error, self.choose.__code__.co_filename)
             hint = ""
-            if isinstance(error, TypeError) and not own:
+            if isinstance(error, TypeError) and not place:
                 hint = "; it must begin with `def choose(turn):`"
             elif type(error).__name__ in ("EOFError", "BdbQuit"):
                 hint = "; in a league it has no keyboard"
-            self.print_once(f"your choose fails{place}: {text}{hint}")
+            self.print_fault(call, f"fails{place}: {text}{hint}", f"{place} {type(error)}")
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match.choices[number] = choice
         else:
             hint = ": does it end without `return`?" if choice is None else ""
-            returned = without_address(repr(choice))
-            self.print_once(f"your choose returned {returned}, none of {json.dumps(legal)}{hint}")
-        return None if choice is None else without_address(str(choice))
+            if hasattr(choice, "close"):  # a coroutine or a generator
+                choice.close()
+                hint = ": it must be a plain `def`, without `async` and `yield`"
+            text = f"returned {choice!r}, none of {json.dumps(legal)}{hint}"
+            self.print_fault(call, text, str(type(choice)))
+        return None if choice is None else str(choice)[:1000]
+
+    def print_fault(self, call, text, kind):
+        """Prints a fault of `choose`, unless one of its kind was printed before."""
+        self.faulty.add(call["match_id"])
+        self.print_once(f"{call['match_id']}: your choose {text}", kind)
+
+    def is_own_fault(self, message):
+        """Returns true for the referee's echo of a fault of `choose`, which was printed before."""
+        is_answer = message.get("error_code") in ("E003", "E004")
+        return is_answer and str(message.get("match_id")) in self.faulty
+
+    def print_thread_fault(self, thread):
+        """Prints an exception in a thread, once for each place."""
+        place, text = describe(thread.exc_value, sys.modules["__main__"].__file__)
+        self.print_once(f"a thread fails{place}: {text}", place or text)
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -338,9 +375,9 @@ class Player:
             **result, "match_id": match_id, "opponent_id": match.opponent_id,
             "round_id": match.round_id, "choices": choices, "moves": moves}
         reason = str(result.get("reason") or message.get("reason") or "")
-        print_line(f"{match_id}: {self.describe(result, choices, match.opponent_id, reason)}")
+        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id, reason)}")
 
-    def describe(self, result, choices, opponent_id, reason):
+    def sentence(self, result, choices, opponent_id, reason):
         """Returns a sentence about the result of a match, with names."""
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
         if result.get("status") == "TECHNICAL_LOSS":
@@ -372,10 +409,10 @@ class Player:
                 tie = ", as many as another player" if len(equal) > 1 else ""
                 print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
 
-    def print_once(self, text):
-        """Prints a problem, unless it was printed before."""
-        if text not in self.printed:
-            self.printed.add(text)
+    def print_once(self, text, kind=None):
+        """Prints a problem, unless the same, or one of the same kind, was printed before."""
+        if (kind or text) not in self.printed:
+            self.printed.add(kind or text)
             print_line(f"{self.id}: {text}", sys.stderr)
 
     # Step 4: a reply repeats the conversation and the token of its request, and never has our own.
@@ -470,13 +507,55 @@ class Player:
         self.asked_at = time.monotonic()
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
-        call = {"jsonrpc": "2.0", "method": "league_query", "params": query, "id": 1}
-        reply, _ = post(self.args.manager, call, 2)
+        reply, _ = self.call_manager("league_query", query, 2)
         try:
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = match["match_token"]
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
+
+    # With --relay no program calls us: the manager keeps the requests for us in a relay, and we ask
+    # for them again and again ("A player that only calls out" in the protocol).
+
+    def call_manager(self, method, params, timeout=10):
+        """Calls a method of the manager, perhaps through our relay. Returns the same as `post`."""
+        if self.args.relay:
+            if method in ("register_player", "league_query"):
+                method, params = "relay_call", {"method": method, "params": params}
+            params["relay_token"] = self.credentials["relay_token"]
+        call = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
+        return post(self.args.manager, call, timeout)
+
+    def open_relay(self):
+        """Opens our relay, perhaps again. Returns a problem, if there is one."""
+        reply, problem = self.call_manager("open_relay", {})
+        if result_of(reply, "error").get("code") == -32601:
+            sys.exit(f"the league manager at {self.args.manager} has no relay: ask your teacher to "
+                     "start it with `league class`")
+        opened = result_of(reply)
+        if opened.get("warning"):
+            self.print_once(str(opened["warning"]))
+        return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
+
+    def poll(self):
+        """Takes requests from our relay and answers them, until the league is over."""
+        answers = []
+        while not self.is_finished.is_set():
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.in_hand]}
+            reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
+            requests = result_of(reply).get("requests")
+            if requests is not None:
+                self.in_hand.difference_update(answer["number"] for answer in answers)
+            if self.league_completed and (requests is None or not self.in_hand):
+                self.is_finished.set()  # the last answer has arrived, or the manager has ended
+            elif requests is None:  # then the same answers again
+                self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
+                time.sleep(0.5)
+            else:
+                self.in_hand.update(request["number"] for request in requests)
+                answers = [{"number": request["number"],
+                            "body": respond(self, json.dumps(request["body"]))}
+                           for request in requests]
 
     # Step 6: save the token. A player that is restarted registers again with it.
 
@@ -495,26 +574,35 @@ class Player:
                 time.sleep(0.01)
 
 
-def without_address(text):
-    """Returns a Python object as text without its address, which differs in each match."""
-    return re.sub(" at 0x[0-9a-fA-F]+", "", text)
-
-
 def failure(reason, loser):
     """Returns how the loser has failed, in a few words: it got the details with each attempt."""
     known = [words for begin, words in FAILURES.items() if reason.startswith(f"{loser} {begin}")]
     return known[0] if known else "failed"
 
 
-def is_own_fault(message):
-    """Returns true for the echo of a fault in our `choose`, which was printed before."""
-    context = message.get("context")
-    return isinstance(context, dict) and "its choose fails: " in str(context.get("problem"))
+def describe(error, file):
+    """Returns where in a student's file an exception was raised, and its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == file]
+    place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
+    return place, traceback.format_exception_only(type(error), error)[-1].strip()
 
 
-def result_of(reply):
-    """Returns the message in a JSON-RPC reply, or {}."""
-    result = reply.get("result") if isinstance(reply, dict) else None
+def print_crash(kind, error, trace):
+    """Prints an exception that ends the program: if it is the student's, in one line."""
+    frames = traceback.extract_tb(trace)
+    if frames[-1].filename == __file__:
+        return sys.__excepthook__(kind, error, trace)
+    place, text = describe(error, frames[0].filename)
+    print_line(f"{frames[0].filename} fails{place}: {text}", sys.stderr)
+
+
+sys.excepthook = print_crash
+
+
+def result_of(reply, name="result"):
+    """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
+    result = reply.get(name) if isinstance(reply, dict) else None
     return result if isinstance(result, dict) else {}
 
 
@@ -571,17 +659,25 @@ def lock(file):
     return lock_file
 
 
-def post(url, body, timeout=10):
+@functools.lru_cache()
+def tls_context():
+    """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
+    import ssl  # not every Python has it
+    return ssl.create_default_context()
+
+
+def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
     parts = urllib.parse.urlsplit(url)
-    is_secure = parts.scheme == "https"
-    connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+    connect, options = http.client.HTTPConnection, {}
+    if parts.scheme == "https":
+        connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
-        connection = connect(parts.netloc, timeout=timeout)
+        connection = connect(parts.netloc, timeout=timeout, **options)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
-        text = response.read(MAX_BYTES)
+        text = response.read(2 * MAX_BYTES)
         connection.close()
     except (OSError, http.client.HTTPException) as error:
         return None, f"cannot be reached: {error or type(error).__name__}"
@@ -598,8 +694,7 @@ def explain(error):
     if not isinstance(context.get("problem"), str):
         return json.dumps(error)
     field = f"{context['field']}: " if context.get("field") else ""
-    consequence = f"; {error['consequence']}" if error.get("consequence") else ""
-    return f"{error.get('error_code')} {field}{context['problem']}{consequence}"
+    return f"{error.get('error_code')} {field}{context['problem']}"
 
 
 def now():
@@ -634,7 +729,8 @@ OPTIONS = (
     ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
     ("data", "DIR", "the folder of the saved credentials: our id and token [data]"),
     ("seed", "N", "makes `random` repeatable"))
-FLAGS = (("stay", "when the league is over, join the next one"),
+FLAGS = (("relay", "where nobody can call this machine: the manager passes everything on"),
+         ("stay", "when the league is over, join the next one"),
          ("quiet", "print only problems, and what `choose` prints"),
          ("until-stdin-closes", "end when standard input closes"))
 IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
@@ -657,8 +753,9 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
+    args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.has_played = False  # true from the second league on
-    url = args.manager or "http://localhost:8000"
+    url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
     if "://" not in url:
         url = f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
@@ -727,33 +824,36 @@ def play(args, choose, player=Player):
         # `choose` reads from nothing, so that `input` cannot wait for ever.
         stdin = os.fdopen(os.dup(0))
         os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        end = threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True)
-        end.start()
+        threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     lock_file = lock(file)
     credentials = load_credentials(file, args.manager)
-    print_line(f"waiting for the league manager at {args.manager}, listening on {url}")
+    way = "through its relay" if args.relay else f"listening on {url}"
+    print_line(f"waiting for the league manager at {args.manager}, {way}")
     server.player = player(choose, args, url, file, credentials)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
+        for _ in range(POLLS if args.relay else 0):
+            threading.Thread(target=server.player.poll, daemon=True).start()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
+            server.player.check_calls()
             if server.player.must_register_again():
                 server.player.register(again=True)
         file.unlink()
         if not args.stay:
             return lock_file.close()
         args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        server.player = player(choose, args, url, file, {})
+        relay_token = server.player.credentials["relay_token"]
+        server.player = player(choose, args, url, file, {"relay_token": relay_token})
 
 
 def run(choose):
     """Runs a player that chooses with this function."""
-    parser = argparse.ArgumentParser(allow_abbrev=False,
-                                     description="A player of the AI Agent League.")
+    parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
         play(parse_args(parser), choose)
     except KeyboardInterrupt:

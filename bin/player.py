@@ -22,7 +22,7 @@ def choose(turn):
     turn.history                       all your matches so far, oldest first, each like {"match_id":
                                        "R1M1", "opponent_id": "P02", "winner_player_id": "P01",
                                        "drawn_number": 8, "choices": {"P01": "even", "P02": "odd"}}
-    turn.standings                     your wins, losses and draws in the table, or None
+    turn.standings                     like {"wins": 2, "losses": 0, "draws": 1}, or None
     turn.deadline                      when the referee gives up, for example "2025-01-15T10:30:30Z"
     turn.game_type, turn.position, turn.move_number     for games that have more than one move
 

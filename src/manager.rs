@@ -80,6 +80,11 @@ pub trait ManagerHooks: Send + Sync {
         Vec::new()
     }
 
+    /// Returns true if an endpoint on this machine passes requests on to a player elsewhere.
+    fn is_relay(&self, _endpoint: &str) -> bool {
+        false
+    }
+
     /// Answers `GET path?query`.
     fn page(
         &self,
@@ -124,7 +129,7 @@ pub struct Manager {
     /// The numbers of players and referees that start the league.
     pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
-    max_per_address: u32,
+    pub max_per_address: u32,
     /// Makes the league reproducible.
     pub seed: Option<u64>,
     /// The time between a round's announcement and its matches.

@@ -5,7 +5,7 @@
 //! A message of a referee is accepted if it has the token and the conversation of its invitation
 //! (`player/invitations.rs`), a message of the manager if it has the player's own token
 //! (`program/session.rs`). While `choose` runs, no lock is held but that of the match's moves. A
-//! panic of `choose` is printed and answered like any panic of a handler (`net/rpc.rs`). Read next:
+//! panic of `choose` is printed as one line, and answered like any panic of a handler. Read next:
 //! `player/turn.rs`.
 
 pub mod display;
@@ -19,8 +19,10 @@ pub use crate::protocol::Parity;
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::client::{MessageContext, Peer, new_conversation};
+use crate::net::hardening::call_user;
 use crate::net::http::Response;
 use crate::net::log::Level;
+use crate::net::rpc::PANIC;
 use crate::net::sync::{Shared, lock, spawn};
 use crate::player::history::History;
 use crate::player::invitations::Invitations;
@@ -131,15 +133,13 @@ pub trait PlayerHooks: Send + Sync {
         None
     }
 
-    /// A match is over. `line` says how it has ended.
-    fn result(&self, line: &str, terminal: Terminal) {
+    /// Prints how a match or the league has ended.
+    fn print(&self, line: &str, terminal: Terminal) {
         terminal.print_line(line);
     }
 
-    /// The league is over. `text` says how it has ended.
-    fn over(&self, text: &str, terminal: Terminal) {
-        terminal.print_line(text);
-    }
+    /// The league is over, and its end is printed.
+    fn over(&self) {}
 }
 
 /// The hooks of a player with nothing around it.
@@ -236,12 +236,10 @@ impl Agent for Player {
 
         match message {
             PlayerRequest::GameInvitation(invitation) => {
-                let ack = self.join(&credentials, request, invitation)?;
-                return Ok(Some(ack.into()));
+                return Ok(Some(self.join(&credentials, request, invitation)?.into()));
             }
             PlayerRequest::ChooseMoveCall(call) => {
-                let response = self.choose(&credentials, request, call)?;
-                return Ok(Some(response.into()));
+                return Ok(Some(self.choose(&credentials, request, call)?.into()));
             }
             PlayerRequest::ChooseParityCall(call) => {
                 let response = self.choose(&credentials, request, as_move_call(call))?;
@@ -250,11 +248,13 @@ impl Agent for Player {
             PlayerRequest::GameOver(over) => self.record_result(&credentials, request, over)?,
             PlayerRequest::GameError(error) => {
                 (self.invitations.lock()).find(&request.envelope, &error.match_id)?;
-                self.warn(&display::game_error(&error));
+                let text = display::game_error(&error);
+                if !text.contains(PANIC) {
+                    self.warn(&text); // else the panic is printed
+                }
             }
             PlayerRequest::RoundAnnouncement(round) => {
-                let id = &credentials.agent_id;
-                (self.invitations).update(|invitations| invitations.announce(id, round));
+                (self.invitations).update(|all| all.announce(&credentials.agent_id, round));
             }
             PlayerRequest::LeagueCompleted(league) => self.end(&credentials.agent_id, &league),
             PlayerRequest::LeagueError(error) => {
@@ -334,8 +334,8 @@ impl Player {
         self.save_history();
         if self.session.end_league() {
             let text = display::league_over(player_id, league);
-            let terminal = self.session.program.terminal;
-            self.options.hooks.over(&text, terminal);
+            self.print(&text);
+            self.options.hooks.over();
         }
     }
 
@@ -453,9 +453,9 @@ impl Player {
         };
 
         // Call `choose`, or take the move that it has chosen before.
-        let choice = joined
-            .moves
-            .get_or_choose(turn.move_number, || (self.options.choose)(&turn))?;
+        let subject = format!("{}: {}: your choose", turn.player_id, turn.match_id);
+        let choose = || call_user(subject, || (self.options.choose)(&turn));
+        let choice = joined.moves.get_or_choose(turn.move_number, choose)?;
 
         Ok(ChooseMoveResponse {
             match_id: turn.match_id,
@@ -504,14 +504,17 @@ impl Player {
 
         if is_new {
             let line = display::about_match(&over.match_id, &text);
-            self.options
-                .hooks
-                .result(&line, self.session.program.terminal);
+            self.print(&line);
         }
         if self.session.state() == AgentState::Shutdown {
             self.save_history(); // nothing else saves it after the end of the league
         }
         Ok(())
+    }
+
+    fn print(&self, line: &str) {
+        let terminal = self.session.program.terminal;
+        self.options.hooks.print(line, terminal);
     }
 
     fn save_history(&self) {

@@ -81,9 +81,8 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
     panics.wait_for_success();
     slow.wait_for_success();
     let over = "P02 gave no answer to choose_parity within 1.5 s, at the last of 3 attempts - P01 wins by default";
-    let seen_by_the_one = "panicked at tests/choose.rs:
-        index out of bounds: the len is 0 but the index is 0
-        a panic; this agent's own terminal says where";
+    let seen_by_the_one = "P01: R1M1: your choose panicked at tests/choose.rs:
+        : index out of bounds: the len is 0 but the index is 0";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
     for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
@@ -93,6 +92,10 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
             .lines()
             .for_each(|line| agent.wait_for_error(line.trim()));
     }
+    assert!(
+        !panics.errors().contains("JSON-RPC error"),
+        "the referee's echo"
+    );
     let choices = test.events("Recorded")[0]["result"]["details"]["choices"].clone();
     assert_eq!(
         choices,

@@ -167,7 +167,7 @@ WAYS = {
     "the history of another league": (
         lambda spoilt: spoilt.change_history(lambda history: history.update(league_id="other")), "is that of P01 in other"),
     "a forgotten match": (lambda spoilt: spoilt.change_history(lambda history: history["matches"].pop()), None),
-    "a history elsewhere": (lambda spoilt: spoilt.path(HISTORY).unlink(), None),
+    "a missing history": (lambda spoilt: spoilt.path(HISTORY).unlink(), None),
     "an agent elsewhere, and the files of another": (elsewhere, None),
     # What is shown.
     "a token in a log": (lambda spoilt: spoilt.append(LOG, json.dumps({"message": TOKEN})), "shows a token"),
@@ -182,7 +182,7 @@ WAYS = {
 SUMMARIES = {
     "nothing": "6 of 6 results in the journal; outboxes: 2 of 2, histories: 4 of 4 (they lack 0 results), logs: 8 of 8;",
     "an outbox elsewhere": "outboxes: 1 of 2",
-    "a history elsewhere": "histories: 3 of 4",
+    "a missing history": "histories: 3 of 4 (they lack 3 results; P01 has no file)",
     "an agent elsewhere, and the files of another": "histories: 3 of 4",
     "a forgotten match": "(they lack 1 result)",
     "no logs": "logs: 0 of 8",

@@ -302,6 +302,7 @@ pub fn run(args: Args) -> Result<(), Exit> {
     let examination = server::listen(args, print)?;
     print(&format!("listening on {}", examination.program.endpoint));
     print("an examination, no league: start your agent now, as always");
+    print("(it must refuse some calls, and its terminal may say so)");
     server::wait_for_agent(&examination, || true);
 
     let kind_checks = match examination.kind() {

@@ -3,6 +3,7 @@
 
 pub mod again;
 pub mod class;
+pub mod connect;
 pub mod groups;
 pub mod local;
 pub mod new;
@@ -18,7 +19,12 @@ use league::program::args::{Exit, Usage};
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
     let mut usages = vec![local::USAGE, small::USAGE, new::USAGE];
-    usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
+    usages.extend([
+        class::USAGE,
+        class::SERVE_USAGE,
+        play::USAGE,
+        connect::USAGE,
+    ]);
     usages.extend(operator::USAGES);
     usages.extend([check::USAGE, trace::USAGE, again::USAGE, verify::USAGE]);
     usages.extend([groups::USAGE, season::USAGE]);
@@ -33,9 +39,10 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
     let usage = find_usage(command)?;
 
     // What stands behind `--` is the command of a player.
-    let is_end = |argument: &String| command == "again" && argument == "--";
+    let is_end = |argument: &String| ["again", "connect"].contains(&&**command) && argument == "--";
     let end = arguments.iter().position(is_end);
     let (arguments, player) = arguments.split_at(end.unwrap_or(arguments.len()));
+    let player = player.get(1..).unwrap_or_default();
 
     // Part the operands from the options.
     let count = arguments
@@ -54,9 +61,10 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),
+        "connect" => connect::run(args, player),
         "check" => check::run(args),
         "trace" => trace::run(&args, &operands[0]),
-        "again" => again::run(args, &operands[0], player.get(1..).unwrap_or_default()),
+        "again" => again::run(args, &operands[0], player),
         "verify" => verify::run(&args, operands),
         "groups" => groups::run(&args),
         "season" => season::run(&args, operands),

@@ -17,6 +17,7 @@ use crate::page::view::{LeagueView, Practice};
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
 use crate::practice::{delete_last_practice, restore_last_practice, statistics};
+use crate::relay::Relays;
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
@@ -26,8 +27,8 @@ use league::net::sync::{lock, spawn};
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
-use league::program::terminal::{print_error, print_line};
-use league::protocol::{AgentKind, LeaguePhase};
+use league::program::terminal::{plural, print_error, print_line, sanitize};
+use league::protocol::{AgentKind, LeaguePhase, Standing};
 use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
@@ -129,6 +130,7 @@ struct ToolHooks {
     web_pages: WebPages,
     children: Arc<Mutex<Children>>,
     document: Arc<Document>,
+    relays: Arc<Relays>,
     /// Done when the work after the end of the league is done.
     closed: Once,
     /// The manager's port if the operator has ordered a new lobby.
@@ -150,6 +152,7 @@ impl ToolHooks {
             web_pages: WebPages::new(log_folder(args)),
             children: Arc::default(),
             document: Arc::new(document),
+            relays: Arc::default(),
             closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
@@ -183,6 +186,14 @@ impl ToolHooks {
         Ok(())
     }
 
+    /// Returns true if all agents of this machine have registered, and no other player.
+    fn is_complete(&self, manager: &Manager) -> Result<bool, Exit> {
+        let is_complete = lock(&self.children).have_registered(manager)?;
+        let entrants = &self.setup.entrants;
+        manager.store.read(|league| check_names(league, entrants))?;
+        Ok(is_complete)
+    }
+
     /// Starts a thread that says if a child ends before the league is over. One that ends then loses
     /// its matches like any agent that is gone.
     fn watch_children(&self, manager: &Manager) {
@@ -195,9 +206,25 @@ impl ToolHooks {
         });
     }
 
+    /// Prints the places of the user's own players in the table.
+    fn print_places(&self, table: &[Standing]) {
+        for row in table {
+            let equal = table.iter().filter(|other| other.points == row.points);
+            let tie = ["", ", as many as another player"][usize::from(equal.count() > 1)];
+            let (name, points) = (&row.display_name, plural(row.points, "point"));
+            if self.setup.own.contains(name) {
+                let place = format!("{} of {}", row.rank, table.len());
+                print_line(&sanitize(&format!("{name} is {place} with {points}{tie}")));
+            }
+        }
+    }
+
     /// Prints what a practice says about its players.
     fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
+            if !manager.program.args.has("--cycles") {
+                self.print_places(&manager.store.read(League::table));
+            }
             print_line(&format!("\n{}", statistics::completeness(view)));
             print_line(&statistics::report(view, &self.setup.own));
         }
@@ -242,6 +269,7 @@ impl ToolHooks {
 
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
+        self.relays.begin(manager);
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
@@ -249,7 +277,7 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
             screen::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document);
+            rehearsal::follow(manager, &self.document, &self.relays);
             operator::listen(&manager.program);
         }
         match self.setup.kind {
@@ -268,7 +296,7 @@ impl ManagerHooks for ToolHooks {
         // The league does not begin without its own agents.
         let mut named_at = Instant::now();
         let mut patience = FIRST_PATIENCE;
-        while !lock(&self.children).have_registered(manager)? {
+        while !self.is_complete(manager)? {
             let changes = manager.store.change_count();
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
             if named_at.elapsed() > patience {
@@ -358,9 +386,11 @@ impl ManagerHooks for ToolHooks {
         self.closed.call_once(|| self.finish(manager));
         if manager.new_lobby_ordered.load(Ordering::SeqCst) {
             *lock(&self.new_lobby_port) = Some(manager.program.port);
-            return true;
+        } else if manager.program.args.has("--stay") {
+            return false;
         }
-        !manager.program.args.has("--stay")
+        self.relays.end();
+        true
     }
 
     fn trusts_this_machine(&self) -> bool {
@@ -368,13 +398,34 @@ impl ManagerHooks for ToolHooks {
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {
-        vec![Tool::new(
+        let mut tools = vec![Tool::new(
             "get_league",
             "The whole public state: status, agents, table, statistics, and the matches of \
                 the open round (or of round_id).",
             |arguments, peer| Ok(self.document.answer(manager, &arguments, peer)),
-        )]
+        )];
+        tools.extend(self.relays.tools());
+        tools
     }
+
+    fn is_relay(&self, endpoint: &str) -> bool {
+        self.relays.has(endpoint)
+    }
+}
+
+/// Refuses a player that was not started here: it has the place of one of the entrants.
+pub fn check_names(league: &League, entrants: &[Entrant]) -> Result<(), Exit> {
+    let is_other = |name: &str, one: &Entrant| one.name != name && !one.is_remote();
+    for player in league.members(AgentKind::Player) {
+        let name = &player.meta.display_name;
+        if !entrants.is_empty() && entrants.iter().all(|one| is_other(name, one)) {
+            return Err(Exit::failure(format!(
+                "{} takes a place, but was not started here: end it, then type this again",
+                sanitize(&player.name_and_id())
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// Returns true if a match has a result; none if there is no such match.

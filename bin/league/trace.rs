@@ -15,7 +15,7 @@ pub use diagram::{COMMENT, diagram};
 use diagram::{MAX_LINES, text};
 use league::net::http::{OK, Response};
 use league::program::args::{Args, COMMON, Exit, Usage};
-use league::program::terminal::print_whole_line;
+use league::program::terminal::{print_line, print_whole_line, sanitize};
 use league::program::{load_config, log_folder};
 use league::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use league::values::truncate;
@@ -41,13 +41,19 @@ pub const USAGE: Usage = Usage {
 pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
     let (config, folder) = (load_config(args)?, log_folder(args));
     let match_id = match_id.to_uppercase();
-    let lines = find_lines(&folder, &config.league.league_id, &match_id)?;
+    let league_id = &config.league.league_id;
+    let lines = find_lines(&folder, league_id, &match_id)?;
+    let (id, folder) = (truncate(&match_id, 60), folder.display());
     let Some(diagram) = diagram(&lines) else {
-        let (id, folder) = (truncate(&match_id, 60), folder.display());
         let hint = "--logs DIR (make trace: LOGS=DIR) says where the logs are";
         let problem = format!("no log in {folder} knows of a match {id}; {hint}");
         return Err(Exit::failure(problem));
     };
+    let times = lines.iter().map(|line| text(line, "timestamp"));
+    let time = sanitize(times.min().unwrap_or_default());
+    print_line(&format!(
+        "{id} of {league_id}, {time}, by the logs in {folder}"
+    ));
     print_whole_line(&diagram);
     Ok(())
 }

@@ -161,6 +161,7 @@ impl Manager {
             meta: &meta,
             request,
             trusted,
+            is_relayed: self.hooks.is_relay(&meta.contact_endpoint),
             referee_wanted: referees.is_empty(),
             max_per_address: self.max_per_address,
             unreachable: &self.notifier.unreachable(),

@@ -37,6 +37,8 @@ pub struct Application<'a> {
     pub request: &'a Request,
     /// True if it came from this machine, or with the operator's token.
     pub trusted: bool,
+    /// True if the endpoint is on this machine and passes requests on to the caller.
+    pub is_relayed: bool,
     /// True if no live referee is left, so that one may register after the start.
     pub referee_wanted: bool,
     /// The number of members that may register from one address before the start.
@@ -438,6 +440,7 @@ fn check_endpoint(application: &Application) -> Result<(), Rejection> {
             format!("must be at most {MAX_ENDPOINT_CHARS} characters")
         }
         Err(legal) => format!("must be {legal}"),
+        Ok(_) if application.is_relayed => return Ok(()),
         Ok(parsed)
             if peer.is_unspecified()
                 && (parsed.is_loopback() || !application.trusted && parsed.address().is_some()) =>

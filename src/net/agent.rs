@@ -93,6 +93,8 @@ pub struct Tool<'a> {
     pub description: &'static str,
     /// True if the tool changes nothing.
     pub read_only: bool,
+    /// False if programs call the tool again and again: its calls are not logged.
+    pub is_logged: bool,
     /// Makes the schema of the arguments, for a client that lists the tools.
     pub input_schema: fn() -> Value,
     /// Makes the schema of the answer.
@@ -116,6 +118,7 @@ impl<'a> Tool<'a> {
             name,
             description,
             read_only: true,
+            is_logged: true,
             input_schema: schema_of::<Q>,
             output_schema: schema_of::<A>,
             run: Box::new(move |arguments, peer| {

@@ -13,10 +13,12 @@
 
 use super::sync::{lock, spawn};
 use crate::system;
+use std::cell::RefCell;
 use std::io::Read;
 use std::mem::ManuallyDrop;
 use std::net::TcpListener;
 use std::panic::catch_unwind;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -38,6 +40,11 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_UPTIME: Duration = Duration::from_secs(3);
 /// True when a thread of the HTTP library that is needed has panicked.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
+
+thread_local! {
+    /// The start of the line about a panic in a function of the user.
+    static SUBJECT: RefCell<String> = RefCell::default();
+}
 
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
 static LARGE_BODY: Mutex<()> = Mutex::new(());
@@ -147,18 +154,30 @@ pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&st
     }
 }
 
+/// Calls a function of the user. A panic in it is printed as one line that begins with `subject`.
+pub fn call_user<T>(subject: String, function: impl FnOnce() -> T) -> T {
+    SUBJECT.set(subject);
+    let result = function();
+    SUBJECT.take();
+    result
+}
+
 /// Reports every panic, and marks the server as broken after one in the library's accept thread.
 /// All our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends
-/// one connection.
+/// one connection. The files of other crates have absolute paths, those of a player have not.
 fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        print(panic);
-        report(&panic.to_string().replace('\n', " "));
-        let is_connection = panic
-            .location()
-            .is_some_and(|at| at.file().ends_with("client.rs"));
-        if thread::current().name().is_none() && !is_connection {
+        let line = panic.to_string().replace('\n', " ");
+        report(&line);
+        match SUBJECT.take() {
+            none if none.is_empty() => print(panic),
+            subject => eprintln!("{subject} {line}"),
+        }
+        let is_needed = panic.location().is_some_and(|at| {
+            Path::new(at.file()).is_absolute() && !at.file().ends_with("client.rs")
+        });
+        if thread::current().name().is_none() && is_needed {
             IS_BROKEN.store(true, SeqCst);
         }
     }));

@@ -210,7 +210,7 @@ impl<A: Agent> RpcServer<A> {
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
     /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
     /// in.
-    fn run_method(
+    pub fn run_method(
         &self,
         method: &str,
         mut params: Value,
@@ -260,7 +260,7 @@ impl<A: Agent> RpcServer<A> {
         arguments: &Value,
         peer: IpAddr,
     ) -> Result<Value, HandlerError> {
-        if self.client.log.may_log_unknown() {
+        if tool.is_logged && self.client.log.may_log_unknown() {
             let fields = vec![("peer", json!(peer.to_string()))];
             let log = &self.client.log;
             log.message("tool_called", arguments, fields, Content::Start(arguments));
@@ -485,11 +485,16 @@ fn id_text(id: &Value, body: &[u8]) -> String {
     id.to_string()
 }
 
+/// The reason of a call that has failed by a panic.
+pub const PANIC: &str = "a panic; this agent's own terminal says where";
+
 /// Runs a handler; a panic is an internal error, which the terminal shows already.
 fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, HandlerError> {
     catch_unwind(AssertUnwindSafe(work)).unwrap_or_else(|_| {
-        let message = "Internal error: a panic; this agent's own terminal says where";
-        Err(HandlerError::json_rpc(-32603, message))
+        Err(HandlerError::json_rpc(
+            -32603,
+            format!("Internal error: {PANIC}"),
+        ))
     })
 }
 

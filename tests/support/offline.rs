@@ -145,6 +145,7 @@ pub fn register(
         meta,
         request: &request,
         trusted: from.trusted,
+        is_relayed: false,
         referee_wanted: from.referee_wanted,
         max_per_address: 4,
         unreachable: &members.cloned().collect(),

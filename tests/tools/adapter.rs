@@ -16,7 +16,7 @@ const DIALECTS: [(&str, Dialect, &str); 5] = [
         camel_case,
         "even",
     ),
-    ("--body tools", tools, "odd"),
+    ("--relay --body tools", tools, "odd"), // this one cannot be called
     (
         "--body bare --field message_type=type --value message_type:GAME_INVITATION=invite \
          --value message_type:CHOOSE_PARITY_CALL=choose --field GAME_JOIN_ACK:accept=coming \

@@ -98,7 +98,8 @@ fn most_urgent_turn_is_offered_first() {
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
     by_hand.note("a\nnote");
-    by_hand.over("the end", Terminal::default());
+    by_hand.print("the end", Terminal::default());
+    by_hand.over();
     for _ in 0..2 {
         let over = by_hand.next_turn(); // told until the next choice
         let told = (over.status, over.notes.join(", "));

@@ -20,7 +20,7 @@ fn test(seconds: u32) -> TestLeague {
 }
 
 /// Starts an examination. Returns it and its URL.
-fn start_examination(test: &TestLeague, options: &str) -> (TestProcess, String) {
+pub(super) fn start_examination(test: &TestLeague, options: &str) -> (TestProcess, String) {
     let check = test.spawn("league_manager", &format!("check --json {options}"));
     let url = until("the examination listens", || {
         let output = check.errors();
@@ -32,7 +32,7 @@ fn start_examination(test: &TestLeague, options: &str) -> (TestProcess, String) 
 
 /// Waits for the end of an examination. Returns its findings, and the grades and names of those that
 /// are not ok: FATAL if the league of the stack does not tolerate the fault.
-fn findings(check: &mut TestProcess) -> (Vec<Value>, String) {
+pub(super) fn findings(check: &mut TestProcess) -> (Vec<Value>, String) {
     let status = check.wait();
     let all: Vec<Value> = json_of(&check.output());
     let mut bad = Vec::new();

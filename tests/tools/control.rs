@@ -292,7 +292,7 @@ fn plain_manager_obeys_the_operator() {
 }
 
 /// Starts `league class` with one referee on any free port.
-fn start_class(test: &TestLeague) -> TestProcess {
+pub(super) fn start_class(test: &TestLeague) -> TestProcess {
     let class = until("a port is free", || {
         let free = TcpListener::bind("127.0.0.1:0").unwrap();
         let port = free.local_addr().unwrap().port();

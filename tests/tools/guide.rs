@@ -14,10 +14,10 @@ use std::process::Command;
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 /// Files that a reader of the pages makes.
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
-/// Options that no help lists: those of Cargo, the Inspector and `unshare`, and two that programs give
-/// to programs.
+/// Options that no help of these programs lists: those of Cargo, the Inspector, `unshare` and
+/// `player.py`, and two that programs give to programs.
 const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
-    --nocapture --of --open --path --player --referee --release --restarted --test --transport \
+    --nocapture --of --open --path --player --referee --relay --release --restarted --test --transport \
     --until-stdin-closes";
 /// The programs whose options are checked.
 const OURS: &str = "league referee player cargo";

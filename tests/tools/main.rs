@@ -13,6 +13,8 @@ mod jobs;
 mod page;
 mod practice;
 mod python;
+mod relay;
+mod relayed_python;
 mod season;
 mod strategies;
 #[path = "../support/mod.rs"]

@@ -7,6 +7,7 @@ use crate::agents::{entrants, output};
 use crate::commands::local::name_players;
 use crate::page::expected_points::{coin_points, pair_values};
 use crate::practice::statistics::{Sample, completeness, report};
+use crate::running::check_names;
 use crate::running::screen::{first_losses, progress};
 use league::games::{judge, points};
 use league::json::decode;
@@ -140,7 +141,6 @@ P01  ada                      3    1.250 ± 0.250  ─────────�
 P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ─────────●─────────  too few
 
 │ is what a coin gets: 1.25; ● a player, ─ two errors on each side
-\"?\": perhaps by luck, play more cycles
 日本の\u{fffd}プレーヤー has lost 1 of 3 matches technically";
     assert_eq!(reported(&two), expected);
 
@@ -593,6 +593,7 @@ return random | print("your move? ", end="", flush=True); import time; time.slee
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
 run(choose) | pass | player.py (P01) has ended (
+run(choose) | run(chose) | `run(chose)`: NameError: name 'chose' is not defined
 run(choose) | pass | does its file end with run(choose)?"#;
 
 #[test]
@@ -627,4 +628,41 @@ fn program_that_never_registers_is_named() {
         let league = test.spawn("league", &format!("local --mine {mine}"));
         league.wait_for_error("waiting for silent.py (P01) to register");
     }
+}
+
+/// The entrants of a league in which ada and bob have registered, with commas between them; the
+/// error.
+const PLACES: &str = "
+    ada, bob |
+    ada, random | bob (P02) takes a place, but was not started here: end it, then type this again
+    ada, http://192.0.2.1:8101/mcp |
+    |";
+
+#[test]
+fn stray_player_takes_no_place_of_a_local_league() {
+    let league = offline::told("ada=bob");
+    for [names, expected] in rows(PLACES) {
+        let commands: Vec<&str> = names.split(", ").filter(|name| !name.is_empty()).collect();
+        let entrants = name_players(&commands, &[], commands.len());
+        let problem =
+            check_names(&league, &entrants).map_or_else(|exit| exit.message, |()| "".into());
+        assert_eq!(problem, expected, "{names}");
+    }
+}
+
+#[test]
+fn own_player_has_its_place_without_cycles_and_a_legend_for_doubtful_grades() {
+    let test = TestLeague::new("");
+    let (_, cycle) = test.run_tool("local --port 0 --players 3 --mine player,even");
+    check_contains(&cycle, "player is ");
+    check_contains(&cycle, "\neven is ");
+    check_contains(&cycle, " of 3 with ");
+    let (_, cycles) = test.run_tool("local --port 0 --players 3 --mine player --cycles 3");
+    assert!(!cycles.contains(" of 3 with "), "{cycles}");
+
+    // Better than a coin, with a difference of two to three errors.
+    let doubtful =
+        offline::told(&[["ada>bob"; 23].join(" | "), ["ada=bob"; 9].join(" | ")].join(" | "));
+    check_contains(&reported(&doubtful), "better?");
+    check_contains(&reported(&doubtful), "perhaps by luck");
 }

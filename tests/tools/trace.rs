@@ -15,6 +15,10 @@ fn trace(test: &TestLeague) -> String {
     assert_eq!(code, Some(0), "{text}");
     check_no_token(&text);
     let mut rows = Vec::new();
+    let logs = test.folder.join("logs");
+    let (head, text) = text.split_once('\n').unwrap();
+    check_contains(head, "R1M1 of league_2025_even_odd, 20");
+    check_contains(head, &format!("Z, by the logs in {}", logs.display()));
     for line in text.lines() {
         let start = if line.starts_with(' ') { 10 } else { 0 };
         let mut row = &line[start..];

@@ -304,15 +304,13 @@ impl PlayerHooks for ByHand {
         (path == "/").then(|| text_response("html", headers, page.into()))
     }
 
-    fn result(&self, line: &str, terminal: Terminal) {
+    fn print(&self, line: &str, terminal: Terminal) {
         terminal.print_line(line);
         self.note(line);
     }
 
     /// Ends the waiting of the clients.
-    fn over(&self, text: &str, terminal: Terminal) {
-        terminal.print_line(text);
-        self.note(text);
+    fn over(&self) {
         self.table.update(|table| table.is_over = true);
     }
 }

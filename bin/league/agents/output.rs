@@ -112,8 +112,10 @@ fn is_problem(line: &str) -> bool {
     !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit())
 }
 
-/// Returns a line without its match ids and thread ids, in which repeated problems differ.
+/// Returns a line without its match ids and its number of attempts, in which repeated problems
+/// differ.
 fn without_numbers_of_matches(line: &str) -> String {
+    let line = line.split("; attempt ").next().unwrap_or_default();
     let mut words: Vec<&str> = line.split(' ').collect();
     words.retain(|word| {
         let digits = word.trim_matches(|c: char| "R(M):".contains(c));

@@ -60,7 +60,7 @@ impl Finding {
     /// Returns the finding as a line.
     pub fn line(&self) -> String {
         let detail = match &self.observation {
-            None => ": cannot be seen, after an earlier fault".into(),
+            None => ": cannot be seen, after an earlier fault or through a relay".into(),
             Some(observation) if observation.is_good => String::new(),
             Some(observation) => {
                 let forgives = if self.forgiven {

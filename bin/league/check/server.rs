@@ -1,7 +1,8 @@
 //! The servers of an examination: we listen as the league manager, and as the two players of a
 //! referee's matches.
 //!
-//! Every call is kept. Only a call that asks for a registration is taken as the registration, so an
+//! A player that only calls out opens a relay here, which is that of the tool (`relay/queue.rs`)
+//! without its limits. Every call is kept. Only a call that asks for a registration is taken as the registration, so an
 //! agent may send others before. Every agent is registered. Some agents register by a tool of the
 //! Model Context Protocol, so this server answers that protocol as a manager does.
 
@@ -10,9 +11,10 @@ use super::exchange::Exchange;
 use super::json_rpc_call;
 use super::messages::fill;
 use crate::agents::until;
+use crate::relay::queue::Queue;
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
-use league::net::sync::lock;
+use league::net::sync::{lock, secret};
 use league::program::Program;
 use league::program::args::{Args, Exit};
 use league::program::terminal::sanitize;
@@ -43,8 +45,11 @@ pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
     let manager = program.listener.try_clone()?;
     let p01 = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
     let p04 = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
+    let relay = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
     let examination = Arc::new(Examination {
         player_urls: [url(&p01)?, url(&p04)?],
+        relay_url: url(&relay)?,
+        relay: Queue::new(),
         program,
         print,
         exchanges: Mutex::default(),
@@ -60,6 +65,9 @@ pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
         let handler = Box::new(move |request: &HttpRequest| server.handle(request));
         http::serve(listener, MAX_NOTICE, handler)?;
     }
+    let relayed = Arc::clone(&examination);
+    let handler = move |request: &HttpRequest| relayed.pass_to_player(request);
+    http::serve(relay, MAX_NOTICE, Box::new(handler))?;
     Ok(examination)
 }
 
@@ -104,7 +112,16 @@ impl CheckServer {
             self.print_unknown(request.path);
         }
 
-        let call = self.record(&request.body);
+        let call = Exchange::new("", 200, &request.body);
+        match (self.examination).answer_at_relay(&call) {
+            Some(RelayAnswer::Result(result)) => response(&call, result),
+            Some(RelayAnswer::Call(body)) => self.handle_call(body.as_bytes()),
+            None => self.handle_call(&request.body),
+        }
+    }
+
+    fn handle_call(&self, body: &[u8]) -> Response {
+        let call = self.record(body);
         let message = MessageSpec::by_type(call.text("message_type"));
         let is_known = call.step == REGISTRATION || message.is_some();
         if !is_known
@@ -173,7 +190,47 @@ fn response(call: &Exchange, mut message: Value) -> Response {
     }
 }
 
+/// The answer to a call of a relay's tool.
+enum RelayAnswer {
+    Result(Value),
+    /// What the player sends to its manager: a call like any other.
+    Call(String),
+}
+
 impl Examination {
+    /// Answers a call of a relay's tool; none if it is another call.
+    fn answer_at_relay(&self, call: &Exchange) -> Option<RelayAnswer> {
+        let mut params = call.json["params"].clone();
+        let result = match call.method() {
+            "open_relay" => {
+                let token = params["relay_token"].as_str().map(String::from);
+                let token = token.unwrap_or_else(|| secret(32));
+                json!({"relay_token": token, "contact_endpoint": self.relay_url})
+            }
+            "relay_next" if self.exchanges(REGISTRATION).is_empty() => json!({}), // none is open
+            "relay_next" => json!(self.relay.poll(serde_json::from_value(params).ok()?)),
+            "relay_call" => {
+                let message = &mut params["params"];
+                if let Some(Value::Object(meta)) = message.get_mut("player_meta") {
+                    meta.insert("contact_endpoint".into(), json!(self.relay_url));
+                }
+                let (message, method) = (message.take(), params["method"].as_str()?);
+                let body = json_rpc_call(method, &message, &call.json["id"]);
+                return Some(RelayAnswer::Call(body));
+            }
+            _ => return None,
+        };
+        Some(RelayAnswer::Result(result))
+    }
+
+    /// Passes a request on to the player behind the relay.
+    fn pass_to_player(&self, request: &HttpRequest) -> Response {
+        match serde_json::from_slice(&request.body) {
+            Ok(body) => (self.relay).request(body, self.timeouts().move_timeout_sec.0),
+            Err(_) => Response::text("400 Bad Request", "that is not JSON"),
+        }
+    }
+
     /// Returns the manager's answer to a call. The first report of the first match gets none, so
     /// that the referee must repeat it.
     fn answer_as_manager(&self, call: &Exchange) -> Option<Value> {

@@ -28,7 +28,7 @@ pub struct Rehearsals(Mutex<BTreeMap<String, Rehearsal>>);
 struct Rehearsal {
     /// The number of the player's registration before the rehearsal.
     registration: u32,
-    /// `plays`, or what went wrong; none while the match is played.
+    /// `plays …`, or what went wrong; none while the match is played.
     verdict: Option<String>,
 }
 

@@ -338,8 +338,7 @@ function drawLobby() {
   fill($("present"), registered, () => make("li", make("bdi"), " ", make("small")), (item, agent) => {
     setText(item.children[0], agent.display_name);
     const other = players().find(other => other !== agent && other.display_name === agent.display_name);
-    const plays = agent.rehearsal === "plays";
-    const note = problemOf(agent) ? "see below" : [plays && "plays", other && `name as ${other.id}`].filter(Boolean).join(", ");
+    const note = problemOf(agent) ? "see below" : [agent.rehearsal, other && `name as ${other.id}`].filter(Boolean).join(", ");
     setText(item.children[1], `${agent.id} ${note}`);
     setClass(item, problemOf(agent) ? "failed" : agent.id === ME ? "me" : "");
   });
@@ -351,7 +350,7 @@ function drawLobby() {
 /** Returns the reason why an agent would lose its matches as it is now; empty if there is none. */
 function problemOf(agent) {
   if (agent.reachable === false) return `does not answer: it ${agent.trouble}`;
-  return agent.rehearsal && agent.rehearsal !== "plays" ? `would lose: it ${agent.rehearsal}` : "";
+  return agent.rehearsal && !agent.rehearsal.startsWith("plays") ? `would lose: it ${agent.rehearsal}` : "";
 }
 /** Returns the two lines that a student types. In Windows PowerShell, `curl` is another command. */
 function command(address, curl, python) {

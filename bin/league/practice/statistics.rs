@@ -27,10 +27,12 @@ const MAX_NAME: usize = 17;
 const PICTURE_WIDTH: usize = 19;
 
 /// Words in the reason of a technical loss, and the cause that they stand for.
-const CAUSES: [(&str, &str); 5] = [
+const CAUSES: [(&str, &str); 7] = [
     ("gave no answer", "silence"),
     ("could not be reached", "unreachable players"),
     ("gave no whole answer", "broken connections"),
+    ("answered HTTP 503", "unreachable players"), // says a relay
+    ("answered HTTP 504", "silence"),
     ("answered", "wrong answers"),
     ("by the operator", "removal"),
 ];
@@ -143,8 +145,13 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
         report += &format!("\n{line}  {picture}  {}", row.sample.grade(points));
     }
     report +=
-        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side\n");
-    report += "\"?\": perhaps by luck, play more cycles";
+        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side");
+    if rows
+        .iter()
+        .any(|row| row.sample.grade(points).ends_with('?'))
+    {
+        report += "\n\"?\": perhaps by luck, play more cycles";
+    }
 
     for player in players {
         let lost = player.technical_losses.unwrap_or(0);

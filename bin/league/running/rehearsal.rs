@@ -6,6 +6,7 @@
 //! any match, but of no result, so nothing of the match stays in its history.
 
 use crate::page::document::Document;
+use crate::relay::Relays;
 use league::games::Move;
 use league::json::deserialize;
 use league::manager::Manager;
@@ -34,10 +35,13 @@ const OPPONENT: &str = "P00";
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The verdict on a player that has played its rehearsal to the end.
 pub const PLAYS: &str = "plays";
+/// What is added to it if the player is called through a relay.
+const THROUGH_RELAY: &str = ", through the relay";
 
 /// Starts a thread that rehearses with every player that registers, until the league starts.
-pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
+pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Relays>) {
     let (manager, document) = (Arc::clone(manager), Arc::clone(document));
+    let relays = Arc::clone(relays);
     spawn("rehearsals", move || {
         let mut rehearsed = BTreeSet::new();
         while !manager.store.wait(SEARCH_INTERVAL, |league| league.started) {
@@ -56,11 +60,16 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>) {
 
                 let (manager, document) = (Arc::clone(&manager), Arc::clone(&document));
                 let is_first = rehearsed.insert(id.clone());
+                let is_relayed = relays.has(&meta.contact_endpoint);
                 spawn("rehearsal", move || {
-                    let [verdict, public] = rehearse(&manager, &id, &meta.contact_endpoint, token);
+                    let [verdict, mut public] =
+                        rehearse(&manager, &id, &meta.contact_endpoint, token);
                     let name = sanitize(&meta.display_name);
                     let text = match &*verdict {
-                        PLAYS => format!("{id} {name} plays"),
+                        PLAYS => {
+                            public += if is_relayed { THROUGH_RELAY } else { "" };
+                            format!("{id} {name} {public}")
+                        }
                         problem => format!("{id} {name} would lose: it {problem}"),
                     };
                     document.rehearsals.end(&id, public);

@@ -27,6 +27,8 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
         let options = "--display-name Ada --stay";
         print_whole_line(&format!("  python3 player.py --manager {page} {options}"));
         print_line("In PowerShell, they type curl.exe for curl, and py for python3.");
+        let hint = "A player that says \"nobody can call this machine\" needs --relay in its line.";
+        print_line(hint);
     }
 
     print_line(&format!("\nThe page for the projector is {page}/#wall"));

@@ -1,9 +1,9 @@
 //! `league verify`: checks that the files of a league agree.
 //!
 //! The journal has the results that count. Each must be one that its referee has written into its
-//! outbox, and the result that both players remember in their histories. No log and no screen may
-//! show a token or a key. Files that lie elsewhere, with an agent of another machine, are not
-//! missed: the summary says how many were seen.
+//! outbox, and the result that both players remember in their histories. No log and no text that a
+//! program has printed may show a token or a key. Files that lie elsewhere, with an agent of another
+//! machine, are not missed: the summary says how many were seen.
 
 use crate::files::{read_journal, read_lines};
 use league::games::match_result;
@@ -23,20 +23,20 @@ use std::path::{Path, PathBuf};
 use std::{fs, io};
 
 pub const USAGE: Usage = Usage {
-    name: "league verify [SCREEN…]",
-    about: "check that all files agree, and no text has a token",
+    name: "league verify [FILE…]",
+    about: "check that all files agree, and no log or FILE has a token",
     options: &[COMMON],
 };
 
 /// Maximum number of differences that are printed.
 const MAX_PRINTED: usize = 20;
 
-/// Checks the league that the command line names, and prints what was found. `screens` are files
+/// Checks the league that the command line names, and prints what was found. `printed` are files
 /// with what its programs have printed.
-pub fn run(args: &Args, screens: &[String]) -> Result<(), Exit> {
+pub fn run(args: &Args, printed: &[String]) -> Result<(), Exit> {
     let mut checked = Checked::new(program::load_config(args)?, args)?;
-    for screen in screens {
-        checked.check_secrets(Path::new(screen))?;
+    for file in printed {
+        checked.check_secrets(Path::new(file))?;
     }
 
     print_line(&checked.summary());
@@ -56,6 +56,8 @@ pub struct Checked {
     logs: usize,
     /// The number of results that a player does not remember.
     forgotten: u32,
+    /// Names the players of this machine that have no history.
+    missing: String,
     /// One sentence for each difference.
     differences: Vec<String>,
 }
@@ -71,6 +73,7 @@ impl Checked {
             histories: 0,
             logs: 0,
             forgotten: 0,
+            missing: String::new(),
             differences: Vec::new(),
         };
 
@@ -113,9 +116,10 @@ impl Checked {
 
         format!(
             "{id}: {results} of {matches} results in the journal; outboxes: {outboxes} of {referees}, \
-             histories: {histories} of {players} (they lack {}), \
+             histories: {histories} of {players} (they lack {}{}), \
              logs: {logs} of {all_logs}; {found}",
-            plural(self.forgotten, "result")
+            plural(self.forgotten, "result"),
+            self.missing
         )
     }
 
@@ -188,11 +192,14 @@ impl Checked {
             read_lines(&path, 0).map(|lines| self.check_outbox(id, lines))
         } else {
             let path = data.join("players").join(id).join("history.json");
-            let history = storage::read_json(&path);
-            history.map(|history| {
-                history
-                    .into_iter()
-                    .for_each(|file| self.check_history(id, &file))
+            let is_ours = matches!(Credentials::load(data, id), Ok(Some(_)));
+            storage::read_json(&path).map(|history| match history {
+                Some(history) => self.check_history(id, &history),
+                None if is_ours => {
+                    self.missing += &format!("; {id} has no file");
+                    self.count_forgotten(id, &BTreeSet::new());
+                }
+                None => {}
             })
         };
 
@@ -255,7 +262,7 @@ impl Checked {
             });
             let problem = if !is_same {
                 "otherwise than the journal has it"
-            } else if !remembered.insert(&past.match_id) {
+            } else if !remembered.insert(past.match_id.clone()) {
                 "twice"
             } else {
                 continue;
@@ -264,6 +271,11 @@ impl Checked {
             self.differences.push(text);
         }
 
+        self.count_forgotten(id, &remembered);
+    }
+
+    /// Counts the results of a player that it does not remember.
+    fn count_forgotten(&mut self, id: &str, remembered: &BTreeSet<String>) {
         let played = self.league.matches_of(id);
         let forgotten = played.filter(|m| m.recorded.is_some() && !remembered.contains(&m.id));
         self.forgotten += forgotten.count() as u32;

@@ -1,0 +1,229 @@
+//! `league connect -- COMMAND`: a player that is not changed plays through a relay of the manager
+//! (`relay.rs`), so nothing must be able to call this machine.
+//!
+//! The player's manager is this program, on the loopback interface: what the player calls goes to
+//! the manager by `relay_call`. Some threads poll for the player's requests, and call the endpoint
+//! that it has named in its registration.
+
+use crate::agents::installed_program;
+use crate::files::provide_config;
+use crate::relay::queue::{Numbered, Requests};
+use league::json::deserialize;
+use league::net::call_error::CallError;
+use league::net::client::{Client, MAX_NOTICE, Peer};
+use league::net::http::{self, HttpRequest, OK, Response};
+use league::net::sync::{Shared, lock, secret, spawn};
+use league::program::args::{Args, Exit, Usage};
+use league::program::terminal::{print_error, sanitize};
+use league::program::{SHUTDOWN_TIMEOUT, load_config, open_log, url};
+use league::protocol::AgentKind;
+use serde_json::{Value, json};
+use std::collections::BTreeSet;
+use std::process::Command;
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::Duration;
+
+pub const USAGE: Usage = Usage {
+    name: "league connect",
+    about: "start a player that cannot be called: connect -- COMMAND",
+    options: &["
+  --manager URL               where the manager is [as in agents_config.json]
+  --config DIR                configuration files [config]
+  --help                      show this and end"],
+};
+
+/// Number of threads that poll.
+const POLLS: usize = 3;
+/// Maximum time of a poll, which waits for 25 s, and of a player's answer.
+const POLL_TIMEOUT: Duration = Duration::from_secs(40);
+/// Interval between two attempts to reach the manager.
+const RETRY_INTERVAL: Duration = Duration::from_secs(1);
+
+/// A player and its relay.
+struct Connection {
+    client: Client,
+    manager: Peer,
+    relay_token: String,
+    /// The player's last call that registers it, which is repeated after a restart of the manager.
+    registration: Mutex<Value>,
+    /// The numbers of the requests that the player has and has not answered yet.
+    unanswered: Shared<BTreeSet<u64>>,
+    /// Number of times that the relay was opened.
+    opened: Mutex<u32>,
+}
+
+/// Starts the player, and ends when it ends.
+pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
+    let Some((name, words)) = command.split_first() else {
+        let legal = "expected league connect [OPTIONS] -- COMMAND, which starts the player";
+        return Err(Exit::usage(legal));
+    };
+    provide_config(&args)?;
+    let config = load_config(&args)?;
+    let connection = Arc::new(Connection {
+        client: Client::new("launcher", open_log(&args, "launcher")),
+        manager: Peer::manager(config.manager(), POLL_TIMEOUT),
+        relay_token: secret(32),
+        registration: Mutex::default(),
+        unanswered: Shared::default(),
+        opened: Mutex::default(),
+    });
+    connection.open_again(0);
+
+    // Be the manager for the player, and the player for the manager.
+    let listener = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
+    let manager = url("127.0.0.1", listener.local_addr()?.port());
+    let called = Arc::clone(&connection);
+    let handler = move |http: &HttpRequest| called.answer_player(http);
+    http::serve(listener, MAX_NOTICE, Box::new(handler))?;
+    for _ in 0..POLLS {
+        let connection = Arc::clone(&connection);
+        spawn("poll", move || connection.poll());
+    }
+
+    let program = installed_program(name).unwrap_or(name.into());
+    let mut command = Command::new(program);
+    let end = command.args(words).args(["--manager", &manager]).status()?;
+    drop((connection.unanswered).wait_until(SHUTDOWN_TIMEOUT, BTreeSet::is_empty));
+    match end.success() {
+        true => Ok(()),
+        false => Err(Exit::failure(format!("the player has ended: {end}"))),
+    }
+}
+
+impl Connection {
+    /// Opens the relay, or the same one again.
+    fn open(&self) -> Result<(), CallError> {
+        let arguments = json!({"relay_token": self.relay_token});
+        let opened = self
+            .client
+            .call_method(&self.manager, "open_relay", arguments)?;
+        if let Some(warning) = opened["warning"].as_str() {
+            print_error(&sanitize(warning));
+        }
+        Ok(())
+    }
+
+    /// Opens the relay and registers the player again, unless another thread has done so. Waits for
+    /// the manager.
+    fn open_again(&self, seen: u32) {
+        let mut opened = lock(&self.opened);
+        if *opened != seen {
+            return;
+        }
+
+        // A manager that opens a new lobby is away for a moment.
+        let patience = if seen == 0 { 1 } else { 3 };
+        let mut attempts = 0;
+        while let Err(error) = self.open() {
+            attempts += 1;
+            if attempts == patience {
+                let (manager, problem) = (&self.manager.endpoint, error.explain());
+                let text = format!("waiting for the league manager at {manager}: it {problem}");
+                print_error(&text);
+            }
+            thread::sleep(RETRY_INTERVAL);
+        }
+        *opened += 1;
+
+        let registration = lock(&self.registration).clone();
+        if registration.is_object() {
+            let _ = self.call_manager(&registration);
+        }
+    }
+
+    /// Answers a call of the player, which takes this program for its manager.
+    fn answer_player(&self, http: &HttpRequest) -> Response {
+        let call = serde_json::from_slice(&http.body).unwrap_or_default();
+        let seen = *lock(&self.opened);
+        let mut answer = self.call_manager(&call);
+        if (answer.as_ref())
+            .is_ok_and(|answer| answer["result"]["context"]["field"] == "relay_token")
+        {
+            self.open_again(seen); // a manager that was restarted has no relays
+            answer = self.call_manager(&call);
+        }
+        match answer {
+            Ok(answer) => Response::new(OK, answer.to_string()),
+            Err(error) => Response::text("502 Bad Gateway", error.explain()),
+        }
+    }
+
+    /// Passes a call on to the manager, and returns the whole answer. A registration is kept, with
+    /// the token that the player gets: it proves after a restart of the manager who the player is.
+    fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
+        let is_registration = call["params"]["player_meta"].is_object();
+        if is_registration {
+            *lock(&self.registration) = call.clone();
+        }
+
+        let (method, params) = (&call["method"], &call["params"]);
+        let params = json!({"relay_token": self.relay_token, "method": method, "params": params});
+        let relayed =
+            json!({"jsonrpc": "2.0", "method": "relay_call", "params": params, "id": call["id"]});
+        let (_, answer) = self.client.post(&self.manager, &relayed.to_string())?;
+        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+
+        let token = &answer["result"]["auth_token"];
+        if is_registration && token.is_string() {
+            lock(&self.registration)["params"]["auth_token"] = token.clone();
+        }
+        Ok(answer)
+    }
+
+    /// Asks the manager for requests for ever, and has the player answer them.
+    fn poll(&self) {
+        let mut answers: Vec<Numbered> = Vec::new();
+        loop {
+            let seen = *lock(&self.opened);
+            let poll = json!({
+                "relay_token": self.relay_token,
+                "answers": answers,
+                "known": *self.unanswered.lock(),
+            });
+            let polled = self.client.call_method(&self.manager, "relay_next", poll);
+
+            // Answers that did not arrive are sent again.
+            if !polled.as_ref().is_err_and(CallError::is_unreachable) {
+                self.unanswered.update(|numbers| {
+                    for answer in answers.drain(..) {
+                        numbers.remove(&answer.number);
+                    }
+                });
+            }
+            match polled
+                .ok()
+                .and_then(|polled| deserialize::<Requests>(&polled).ok())
+            {
+                Some(Requests { requests }) => {
+                    answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
+                }
+                None => self.open_again(seen),
+            }
+        }
+    }
+
+    /// Has the player answer a request.
+    fn ask_player(&self, request: Numbered) -> Numbered {
+        let Numbered { number, body } = request;
+        self.unanswered.update(|numbers| numbers.insert(number));
+
+        let registration = lock(&self.registration).clone();
+        let endpoint = registration["params"]["player_meta"]["contact_endpoint"].as_str();
+        let player = Peer {
+            kind: AgentKind::Player,
+            endpoint: endpoint.unwrap_or_default().into(),
+            ..self.manager.clone()
+        };
+        let answer = self.client.post(&player, &body.to_string());
+        let answer = answer
+            .ok()
+            .and_then(|(_, bytes)| serde_json::from_slice(&bytes).ok());
+        let body = answer.unwrap_or_else(|| {
+            let error = json!({"code": -32603, "message": "the player did not answer with JSON"});
+            json!({"jsonrpc": "2.0", "error": error, "id": body["id"]})
+        });
+        Numbered { number, body }
+    }
+}

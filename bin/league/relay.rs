@@ -1,0 +1,286 @@
+//! Relays: for players that can call the manager and cannot be called ("A player that only calls
+//! out" in `protocol.md`).
+//!
+//! A player opens a relay, registers through it, and then polls for its requests. The referees and
+//! the manager call the relay as they would call the player. It answers on this machine's loopback
+//! interface alone; all relays share a port, and each has its own path. What becomes of a request
+//! is in `queue.rs`. The other end, for any player, is in `commands/connect.rs`.
+
+pub mod queue;
+
+use league::manager::Manager;
+use league::net::agent::{HandlerError, Tool};
+use league::net::client::MAX_NOTICE;
+use league::net::http::{self, HttpRequest, Response};
+use league::net::rpc::RpcServer;
+use league::net::sync::{lock, secret};
+use league::program::terminal::print_error;
+use league::protocol::{
+    AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, JsonObject,
+    MessageSpec, ProtocolError,
+};
+use league::values::constant_time_eq;
+use queue::{Poll, Queue};
+use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
+use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
+
+/// Number of hex digits of a token.
+const TOKEN_LENGTH: usize = 32;
+/// The time without a poll after which a relay is closed at which no player is registered.
+const MAX_UNUSED: Duration = Duration::from_secs(120);
+
+/// The arguments of `open_relay`.
+#[derive(Debug, Serialize, Deserialize)]
+struct OpenRelay {
+    relay_token: Option<String>,
+}
+
+/// The answer of `open_relay`.
+#[derive(Debug, Serialize, Deserialize)]
+struct OpenedRelay {
+    relay_token: String,
+    contact_endpoint: String,
+    /// The reason why some matches cannot be played through a relay.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    warning: Option<String>,
+}
+
+/// The arguments of `relay_call`.
+#[derive(Debug, Serialize, Deserialize)]
+struct RelayCall {
+    relay_token: String,
+    method: String,
+    params: JsonObject,
+}
+
+/// The relays of a manager.
+#[derive(Default)]
+pub struct Relays {
+    state: Mutex<State>,
+    /// The manager, once it has begun. A call that comes before waits.
+    rpc: OnceLock<RpcServer<Manager>>,
+}
+
+#[derive(Default)]
+struct State {
+    relays: Vec<Arc<Relay>>,
+    /// The port of all relays, once there is one.
+    port: Option<u16>,
+    has_ended: bool,
+}
+
+/// A relay.
+struct Relay {
+    token: String,
+    endpoint: String,
+    /// The address from which it was opened.
+    opened_from: IpAddr,
+    queue: Queue,
+}
+
+impl Relays {
+    /// Lets the relays pass requests on to the manager.
+    pub fn begin(&self, manager: &Arc<Manager>) {
+        let _ = self.rpc.set(RpcServer {
+            agent: Arc::clone(manager),
+            client: Arc::clone(&manager.program.client),
+            own_origins: Vec::new(),
+            print_error,
+        });
+    }
+
+    /// Closes all relays, and answers the polls: the manager ends.
+    pub fn end(&self) {
+        let mut state = lock(&self.state);
+        state.has_ended = true;
+        for relay in state.relays.drain(..) {
+            relay.queue.restart();
+        }
+    }
+
+    /// Returns true if an endpoint is a relay. Its player and this machine alone know its path.
+    pub fn has(&self, endpoint: &str) -> bool {
+        let state = lock(&self.state);
+        let mut relays = state.relays.iter();
+        relays.any(|relay| relay.endpoint == endpoint)
+    }
+
+    /// Returns the tools for the players. Only the first is logged: what a player sends through a
+    /// relay is logged by itself.
+    pub fn tools<'a>(self: &'a Arc<Self>) -> [Tool<'a>; 3] {
+        let open = Tool::new(
+            "open_relay",
+            "For programs: opens a relay for a player that cannot be called, or that of its \
+                relay_token again.",
+            |arguments: OpenRelay, peer| self.open(arguments.relay_token, peer),
+        );
+        let call = Tool::new(
+            "relay_call",
+            "For programs: passes register_player or league_query on, for the player of a relay.",
+            |arguments, peer| self.call(arguments, peer),
+        );
+        let next = Tool::new(
+            "relay_next",
+            "For programs: takes the answers of the player of a relay, and waits up to wait_sec \
+                (25 at most) for its next request.",
+            |poll: Poll, _| Ok(self.find(&poll.relay_token)?.queue.poll(poll)),
+        );
+        [open, call, next].map(|tool| Tool {
+            read_only: false,
+            is_logged: tool.name == "open_relay",
+            ..tool
+        })
+    }
+
+    /// Opens a relay, or returns the one with that token.
+    fn open(
+        self: &Arc<Self>,
+        token: Option<String>,
+        peer: IpAddr,
+    ) -> Result<OpenedRelay, HandlerError> {
+        let manager = &self.rpc.wait().agent;
+        let token = token.unwrap_or_else(|| secret(TOKEN_LENGTH as u32));
+        if token.len() != TOKEN_LENGTH || token.contains(|c: char| !c.is_ascii_hexdigit()) {
+            let legal = format!("must be {TOKEN_LENGTH} random hex digits");
+            return Err(refusal(ErrorCode::MissingField, &legal));
+        }
+
+        let mut state = lock(&self.state);
+        let relay = match state.find(&token) {
+            Some(relay) => {
+                relay.queue.restart();
+                relay
+            }
+            None => {
+                state.make_room(manager, peer)?;
+                let port = self.port(&mut state)?;
+                let relay = Arc::new(Relay {
+                    token,
+                    endpoint: format!("http://127.0.0.1:{port}/{}", secret(16)),
+                    opened_from: peer,
+                    queue: Queue::new(),
+                });
+                state.relays.push(Arc::clone(&relay));
+                relay
+            }
+        };
+        Ok(OpenedRelay {
+            relay_token: relay.token.clone(),
+            contact_endpoint: relay.endpoint.clone(),
+            warning: far_referee(manager),
+        })
+    }
+
+    /// Returns the port of the relays. The first relay starts to answer there.
+    fn port(self: &Arc<Self>, state: &mut State) -> Result<u16, HandlerError> {
+        if let Some(port) = state.port {
+            return Ok(port);
+        }
+
+        let listener = http::listen("127.0.0.1", 0).map_err(HandlerError::Internal)?;
+        let port = listener.local_addr()?.port();
+        let relays = Arc::clone(self);
+        let handler = move |http: &HttpRequest| {
+            let no_relay = || Response::text("400 Bad Request", "that is no request of a relay");
+            relays.pass_to_player(http).unwrap_or_else(no_relay)
+        };
+        http::serve(listener, MAX_NOTICE, Box::new(handler))?;
+        state.port = Some(port);
+        Ok(port)
+    }
+
+    /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
+    fn pass_to_player(&self, http: &HttpRequest) -> Option<Response> {
+        let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
+        let request = serde_json::from_slice(&http.body).ok()?;
+        let timeout = match queue::message_type(&request) {
+            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
+            ChooseParityCall::NAME | ChooseMoveCall::NAME => timeouts.move_timeout_sec,
+            _ => timeouts.generic_response_timeout_sec,
+        };
+
+        let relays = lock(&self.state).relays.clone();
+        let id = http.path.strip_prefix('/');
+        let mut relays = relays.iter();
+        let relay = relays.find(|relay| relay.endpoint.rsplit('/').next() == id)?;
+        Some(relay.queue.request(request, timeout.0))
+    }
+
+    /// Passes a request on to the manager, as if the player had called it from its own address.
+    fn call(&self, mut call: RelayCall, peer: IpAddr) -> Result<JsonObject, HandlerError> {
+        let relay = self.find(&call.relay_token)?;
+        let method = MessageSpec::by_method(&call.method).map(|spec| spec.method);
+        if !matches!(method, Some("register_player" | "league_query")) {
+            let legal = "relay_call passes on register_player and league_query only";
+            return Err(HandlerError::json_rpc(-32601, legal));
+        }
+
+        if let Some(meta) = call.params.get_mut("player_meta")
+            && meta.is_object()
+        {
+            meta["contact_endpoint"] = relay.endpoint.clone().into();
+        }
+        let (rpc, params) = (self.rpc.wait(), call.params.into());
+        let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
+        Ok(answer.as_object().cloned().unwrap_or_default())
+    }
+
+    fn find(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {
+        let problem = "there is no such relay any more; open_relay opens it again";
+        let relay = lock(&self.state).find(token);
+        relay.ok_or_else(|| refusal(ErrorCode::TokenInvalid, problem))
+    }
+}
+
+impl State {
+    fn find(&self, token: &str) -> Option<Arc<Relay>> {
+        let mut relays = self.relays.iter();
+        let relay = relays.find(|relay| constant_time_eq(&relay.token, token));
+        relay.cloned()
+    }
+
+    /// Closes the relays that no player needs, and checks that there is room for one more.
+    fn make_room(&mut self, manager: &Manager, peer: IpAddr) -> Result<(), HandlerError> {
+        let max_relays = manager.store.read(|league| {
+            let is_registered = |relay: &Arc<Relay>| {
+                let mut members = league.members.values();
+                members.any(|member| member.meta.contact_endpoint == relay.endpoint)
+            };
+            self.relays
+                .retain(|relay| is_registered(relay) || relay.queue.silence() < MAX_UNUSED);
+            league.config.league.participants.max_players
+        });
+
+        let same_address = self.relays.iter().filter(|relay| relay.opened_from == peer);
+        let max_per_address = manager.max_per_address;
+        let is_full = self.relays.len() >= max_relays as usize
+            || !peer.is_loopback() && same_address.count() >= max_per_address as usize;
+        if !is_full && !self.has_ended {
+            return Ok(());
+        }
+
+        let reason = format!(
+            "Maximum players reached: {max_relays} relays, {max_per_address} from one address; \
+             the operator raises this with --members-per-address"
+        );
+        Err(HandlerError::json_rpc(-32000, reason))
+    }
+}
+
+/// Refuses a token.
+fn refusal(code: ErrorCode, problem: &str) -> HandlerError {
+    ProtocolError::field(code, "relay_token", problem).into()
+}
+
+/// Returns a warning if a referee is perhaps on another machine, from which it cannot call a relay.
+fn far_referee(manager: &Manager) -> Option<String> {
+    manager.store.read(|league| {
+        let mut referees = league.members(AgentKind::Referee).into_iter();
+        let id = &referees.find(|referee| !referee.peer.is_loopback())?.id;
+        Some(format!(
+            "{id} cannot call a relay if it is on another machine than the manager"
+        ))
+    })
+}

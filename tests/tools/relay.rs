@@ -1,0 +1,546 @@
+//! Players that only call out: a league of relayed and direct players, and attacks on the relays.
+
+use super::support::*;
+use crate::relay::queue::Poll;
+use std::collections::BTreeSet;
+use std::fs;
+use std::process::Command;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+/// A relay as its player sees it.
+#[derive(Clone, PartialEq)]
+struct Relay {
+    manager: String,
+    token: String,
+    endpoint: String,
+}
+
+/// Opens a relay.
+fn open(manager: &str) -> Relay {
+    let opened = ask(manager, "open_relay", json!({}));
+    Relay {
+        manager: manager.into(),
+        token: text_of(&opened["relay_token"]).into(),
+        endpoint: text_of(&opened["contact_endpoint"]).into(),
+    }
+}
+
+impl Relay {
+    /// Passes a call on to the manager. Returns the whole reply.
+    fn call(&self, method: &str, params: Value) -> Value {
+        let call = json!({"relay_token": self.token, "method": method, "params": params});
+        super::support::call(&self.manager, "relay_call", call)
+    }
+
+    /// Polls with these arguments. Returns the requests.
+    fn poll(&self, mut arguments: Value) -> Vec<Value> {
+        arguments["relay_token"] = json!(self.token);
+        let answer = ask(&self.manager, "relay_next", arguments);
+        list_of(&answer["requests"]).to_vec()
+    }
+
+    /// Polls until a request comes. Returns its number and its body.
+    fn next(&self) -> (u64, Value) {
+        let requests = self.poll(json!({}));
+        let [request] = &requests[..] else {
+            panic!("{requests:?}")
+        };
+        (request["number"].as_u64().unwrap(), request["body"].clone())
+    }
+
+    /// Answers a request, and takes no other.
+    fn answer(&self, number: u64, body: &str) {
+        let answers = json!([{"number": number, "body": {"it": body}}]);
+        assert!(
+            self.poll(json!({"wait_sec": 0, "answers": answers}))
+                .is_empty()
+        );
+    }
+
+    /// Asks the player as a referee does. The thread returns the status and the body of the answer.
+    fn ask(&self, body: &str) -> JoinHandle<(u16, String)> {
+        let (endpoint, body) = (self.endpoint.clone(), json!({"asked": body}).to_string());
+        thread::spawn(move || http("POST", &endpoint, "", body.as_bytes()))
+    }
+
+    /// Starts a player that is a loop of polls: it registers, and answers until the league is over.
+    fn play(&self, id: &'static str, choice: &'static str) -> JoinHandle<()> {
+        let registration = player_registration(id, "http://192.0.2.1/mcp", None);
+        let reply = self.call("register_player", registration);
+        assert_eq!(reply["result"]["status"], "ACCEPTED", "{reply}");
+        let relay = self.clone();
+        thread::spawn(move || {
+            let (mut answers, mut is_over) = (Vec::new(), false);
+            while !is_over || !answers.is_empty() {
+                let requests = relay.poll(json!({"answers": answers}));
+                answers.clear();
+                for request in requests {
+                    let FakeReply::Answer(result) = valid_reply(id, choice, &request["body"])
+                    else {
+                        panic!("{request}")
+                    };
+                    let body =
+                        json!({"jsonrpc": "2.0", "result": result, "id": request["body"]["id"]});
+                    is_over |= request["body"]["params"]["message_type"] == "LEAGUE_COMPLETED";
+                    answers.push(json!({"number": request["number"], "body": body}));
+                }
+            }
+        })
+    }
+}
+
+/// Starts `league connect` with the command of a player.
+fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
+    let mut command = Command::new(executable("league"));
+    command.args(["connect", "--manager", manager, "--config"]);
+    command.arg(test.folder.join("config")).arg("--");
+    TestProcess::new(command.arg(player.get_program()).args(player.get_args()))
+}
+
+/// Starts `league connect` with the player of the stack.
+fn connect_player(test: &TestLeague, manager: &str, id: &str) -> TestProcess {
+    let options = format!("--player-id {id} --port 0");
+    connect_command(test, manager, &test.command("player", &options))
+}
+
+/// Waits until the answer to a request is there.
+fn answered(asked: JoinHandle<(u16, String)>) -> (u16, String) {
+    wait_until("the request is answered", || asked.is_finished());
+    asked.join().unwrap()
+}
+
+/// Checks that no log has a token: tokens are as long as these digits, and nothing else is.
+fn check_no_tokens(test: &TestLeague) {
+    for line in test.logs() {
+        let text = line.to_string();
+        let mut words = text.split(|sign: char| !sign.is_ascii_hexdigit());
+        assert!(!words.any(|word| word.len() >= 32), "{text}");
+    }
+}
+
+#[test]
+fn relayed_and_direct_players_play_all_matches() {
+    let (test, mut manager) = with_manager("serve --players 4 --referees 1");
+    let url = manager.url();
+    let mut connected = connect_player(&test, &url, "P01");
+    let looped = open(&url).play("P02", "odd");
+    let unused = open(&url);
+    let unused = thread::spawn(move || unused.poll(json!({})));
+    let mut agents = test.agents(&manager, "REF01 P03 P04");
+    manager.wait_for_success();
+    wait_until("the loop ends", || looped.is_finished());
+    assert_eq!(unused.join().unwrap(), [Value::Null; 0]); // the manager ends
+    connected.wait_for_success();
+    agents.iter_mut().for_each(TestProcess::wait_for_success);
+    test.check_played(4);
+    assert_eq!(test.technical_losses(), (6, 0));
+
+    // Polls are not logged, and what is passed on is logged once.
+    let called = test.logged("tool_called");
+    assert_eq!(called.len(), 3, "{called:?}"); // the relays are opened
+    check_no_tokens(&test);
+}
+
+#[test]
+fn python_player_plays_behind_a_relay_and_the_lobby_says_so() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let class = test.start(
+        "league",
+        "class --host 127.0.0.1 --contact-endpoint http://127.0.0.1:1/mcp --referees 1",
+    );
+    let mut player = Command::new(PYTHON);
+    player.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py"));
+    player.args(["--display-name", "Ada", "--data"]);
+    player.arg(test.folder.join("data"));
+    let _player = connect_command(&test, &class.url(), &player);
+    class.line("P01 Ada plays, through the relay");
+}
+
+#[test]
+fn restarted_manager_goes_on_with_relayed_players() {
+    let test = TestLeague::new("league scheduling.cycles=30; system retry_policy.base_delay_sec=2");
+    let options = "serve --players 3 --referees 1";
+    let mut manager = test.manager(options);
+    let url = manager.url();
+    let mut players = ["P01", "P02", "P03"].map(|id| connect_player(&test, &url, id));
+    let mut referee = test.agent(&manager, "REF01", "");
+    wait_until("the league is under way", || test.count("Recorded") > 5);
+    manager.restart(&test, options);
+    manager.wait_for_success();
+    referee.wait_for_success();
+    players.iter_mut().for_each(TestProcess::wait_for_success);
+    assert_eq!(test.technical_losses(), (90, 0));
+    let ids: BTreeSet<String> = test
+        .events("Registered")
+        .iter()
+        .map(|line| line["id"].to_string())
+        .collect();
+    assert_eq!(ids.len(), 4, "{ids:?}");
+}
+
+#[test]
+fn request_gets_the_first_answer_of_its_own_player() {
+    let (_test, manager) = with_manager("serve");
+    let [ada, eve] = [(); 2].map(|()| open(&manager.url()));
+    let asked = ada.ask("one");
+    let (number, body) = ada.next();
+    assert_eq!(body, json!({"asked": "one"}));
+    eve.answer(number, "another's number");
+    ada.answer(number + 1, "an unknown number");
+    ada.answer(number, "first");
+    ada.answer(number, "second");
+    assert_eq!(answered(asked), (200, json!({"it": "first"}).to_string()));
+    ada.answer(number, "late");
+    let asked = ada.ask("two");
+    let (next, _) = ada.next();
+    assert_ne!(next, number);
+    ada.answer(number, "late");
+    ada.answer(next, "third");
+    assert_eq!(answered(asked), (200, json!({"it": "third"}).to_string()));
+}
+
+#[test]
+fn tools_for_programs_are_listed_last() {
+    let (_test, manager) = with_manager("serve");
+    let listed = ask(&manager.url(), "tools/list", json!({}));
+    let mut tools = list_of(&listed["tools"]).to_vec();
+    for tool in tools.split_off(tools.len() - 3) {
+        assert!(text_of(&tool["name"]).contains("relay"), "{tool}");
+        assert!(text_of(&tool["description"]).starts_with("For programs: "));
+    }
+    let listed = json!(tools).to_string();
+    assert!(!listed.contains("For programs"), "{listed}");
+}
+
+#[test]
+fn only_the_whole_token_opens_a_relay() {
+    let (test, manager) = with_manager("serve");
+    let url = manager.url();
+    let ada = open(&url);
+    let half = &ada.token[..16];
+    for (token, code) in [
+        (json!(half), "E012"),
+        (json!(format!("{half}{half}")), "E012"),
+        (json!(format!("{}0", ada.token)), "E012"),
+        (json!(""), "E012"),
+        (Value::Null, "E003"),
+        (json!(7), "E003"),
+    ] {
+        let poll = json!({"relay_token": token, "wait_sec": 0});
+        let call = json!({"relay_token": token, "method": "league_query", "params": {}});
+        for (tool, arguments) in [("relay_next", poll), ("relay_call", call)] {
+            let refused = ask(&url, tool, arguments);
+            assert_eq!(refused["error_code"], code, "{token}: {refused}");
+        }
+    }
+    for token in [
+        json!(half),
+        json!(format!("g{}", &ada.token[1..])),
+        json!(7),
+    ] {
+        let refused = ask(&url, "open_relay", json!({"relay_token": token}));
+        assert_eq!(refused["error_code"], "E003", "{refused}");
+    }
+
+    // After a restart of the player it is the same relay.
+    let again = ask(&url, "open_relay", json!({"relay_token": ada.token}));
+    assert_eq!(again["contact_endpoint"], json!(ada.endpoint));
+    check_no_tokens(&test);
+}
+
+#[test]
+fn relay_passes_on_nothing_but_registration_and_queries() {
+    let (test, manager) = with_manager("serve");
+    let ada = open(&manager.url());
+    let start = message(
+        "START_LEAGUE",
+        "launcher",
+        json!({"league_id": fake::LEAGUE}),
+    );
+    let control = json!({"league_id": fake::LEAGUE, "action": "new_lobby"});
+    let control = message("LEAGUE_CONTROL", "launcher", control);
+    let referee = referee_registration("REF01", &ada.endpoint, 1, None);
+    for (method, params, code) in [
+        ("start_league", &start, -32601),
+        ("START_LEAGUE", &start, -32601),
+        ("league_query", &start, -32602),
+        ("register_player", &start, -32602),
+        ("control_league", &control, -32601),
+        ("league_query", &control, -32602),
+        ("register_referee", &referee, -32601),
+        ("register_player", &referee, -32602),
+        ("report_match_result", &json!({}), -32601),
+        ("get_league", &json!({}), -32601),
+        ("relay_call", &json!({}), -32601),
+        (
+            "tools/call",
+            &json!({"name": "start_league", "arguments": {}}),
+            -32601,
+        ),
+        ("", &start, -32601),
+    ] {
+        let refused = ada.call(method, params.clone());
+        assert_eq!(refused["error"]["code"], code, "{method}: {refused}");
+    }
+    assert!(test.count("Registered") == 0 && test.count("Started") == 0);
+
+    // The endpoint of a registration is that of the relay, and a query shows the player's token.
+    let registered = ada.call(
+        "register_player",
+        player_registration("P01", "http://127.0.0.1:1/mcp", None),
+    );
+    let member = &test.events("Registered")[0];
+    assert_eq!(
+        member["meta"]["contact_endpoint"],
+        json!(ada.endpoint),
+        "{member}"
+    );
+    let query = json!({"league_id": fake::LEAGUE, "query_type": "GET_STANDINGS", "auth_token": registered["result"]["auth_token"]});
+    let standings = ada.call("league_query", message("LEAGUE_QUERY", "player:P01", query));
+    assert_eq!(standings["result"]["success"], true, "{standings}");
+    let broken = ada.call("register_player", json!({"player_meta": "none"}));
+    assert_eq!(broken["result"]["error_code"], "E003", "{broken}");
+}
+
+#[test]
+fn player_of_another_machine_gains_no_right_of_this_one() {
+    let Some(own) = own_address() else { return };
+    let test = TestLeague::new("");
+    let contact = format!("http://{own}:8000/mcp");
+    let options =
+        format!("serve --host 0.0.0.0 --contact-endpoint {contact} --members-per-address 3");
+    let manager = test.manager(&options);
+    let [here, far] = ["127.0.0.1".into(), own.to_string()];
+    let [here, far] = [here, far].map(|host| format!("http://{host}:{}/mcp", manager.port()));
+    let ada = open(&far);
+    let direct = |endpoint: &str| {
+        let registration = player_registration("P09", endpoint, None);
+        send(&far, &registration)["status"].clone()
+    };
+
+    // Only a relay is at a loopback address, and an address may have as many as members.
+    let eve = open(&here);
+    assert_eq!(
+        [
+            direct(&eve.endpoint[..eve.endpoint.len() - 1]),
+            direct("http://127.0.0.1:1/mcp")
+        ],
+        ["REJECTED"; 2]
+    );
+    let reply = ada.call(
+        "register_player",
+        player_registration("P01", "http://x/", None),
+    );
+    assert_eq!(reply["result"]["status"], "ACCEPTED", "{reply}");
+    assert_eq!(test.events("Registered")[0]["peer"], json!(own));
+    let opened: Vec<Value> = (0..5)
+        .map(|_| call(&far, "open_relay", json!({})))
+        .collect();
+    let codes: Vec<_> = opened
+        .iter()
+        .map(|reply| reply["error"]["code"].as_i64())
+        .collect();
+    assert_eq!(
+        codes,
+        [None, None, Some(-32000), Some(-32000), Some(-32000)]
+    );
+    open(&here);
+
+    // A referee elsewhere cannot call a relay.
+    let operator = fs::read_to_string(test.league_file("operator.token")).unwrap();
+    let endpoint = format!("http://{own}:9/mcp");
+    let referee = referee_registration("REF01", &endpoint, 1, Some(operator.trim()));
+    assert_eq!(send(&far, &referee)["status"], "ACCEPTED");
+    let warned = ask(&here, "open_relay", json!({"relay_token": eve.token}));
+    check_contains(text_of(&warned["warning"]), "REF01");
+}
+
+#[test]
+fn thousands_of_relays_are_as_many_as_players() {
+    let (_test, manager) = with_manager("serve --players 5");
+    let url = manager.url();
+    let ada = open(&url);
+    let reply = ada.call(
+        "register_player",
+        player_registration("P01", "http://x/", None),
+    );
+    assert_eq!(reply["result"]["status"], "ACCEPTED");
+    let opened = (0..2000).filter(|_| call(&url, "open_relay", json!({}))["error"].is_null());
+    assert_eq!(opened.count(), 4);
+    let asked = ada.ask("one");
+    assert!(wait_for_request(&ada, "one"));
+    drop(asked);
+}
+
+/// Polls until this request comes: the manager has sent others before.
+fn wait_for_request(relay: &Relay, asked: &str) -> bool {
+    until("the request comes", || {
+        let requests = relay.poll(json!({"wait_sec": 1}));
+        let mut bodies = requests.iter().map(|request| &request["body"]);
+        bodies.any(|body| body["asked"] == asked).then_some(true)
+    })
+}
+
+#[test]
+fn three_polls_wait_and_the_newest_gets_the_request() {
+    let (_test, mut manager) = with_manager("serve");
+    let ada = open(&manager.url());
+    let mut polls: Vec<JoinHandle<Vec<Value>>> = Vec::new();
+    for _ in 0..20 {
+        let polling = ada.clone();
+        polls.push(thread::spawn(move || {
+            polling.poll(json!({"wait_sec": 10_000}))
+        }));
+    }
+    let waiting =
+        |polls: &[JoinHandle<Vec<Value>>]| polls.iter().filter(|poll| !poll.is_finished()).count();
+    wait_until("seventeen are answered", || waiting(&polls) == 3);
+    let asked = ada.ask("one");
+    wait_until("one more is answered", || waiting(&polls) == 2);
+    let again = ask(
+        &manager.url(),
+        "open_relay",
+        json!({"relay_token": ada.token}),
+    );
+    assert_eq!(again["contact_endpoint"], json!(ada.endpoint));
+    let requests: Vec<Value> = polls
+        .into_iter()
+        .flat_map(|poll| poll.join().unwrap())
+        .collect();
+    assert_eq!(requests.len(), 1, "{requests:?}");
+
+    // The player was restarted: what it has not answered comes again.
+    let (number, body) = ada.next();
+    assert_eq!(
+        (number, body["asked"].as_str()),
+        (requests[0]["number"].as_u64().unwrap(), Some("one"))
+    );
+    ada.answer(number, "done");
+    assert_eq!(answered(asked).0, 200);
+    manager.kill();
+}
+
+#[test]
+fn poll_waits_for_at_most_25_seconds() {
+    for (wait_sec, expected) in [
+        (json!(10_000), 25),
+        (json!(null), 25),
+        (json!(-3), 0),
+        (json!(7), 7),
+    ] {
+        let poll: Poll = json_of(&json!({"relay_token": "", "wait_sec": wait_sec}).to_string());
+        assert_eq!(poll.timeout(), Duration::from_secs(expected), "{wait_sec}");
+    }
+}
+
+#[test]
+fn lost_request_is_handed_out_once_more() {
+    let (_test, manager) = with_manager("serve");
+    let ada = open(&manager.url());
+    let asked = ada.ask("one");
+    let (number, _) = ada.next(); // and the connection breaks
+    let poll = |known: &[u64]| ada.poll(json!({"wait_sec": 0, "known": known}));
+    assert!(poll(&[]).is_empty(), "too early");
+    let begun = Instant::now();
+    until("it comes again", || {
+        assert!(poll(&[number]).is_empty(), "the player has it");
+        poll(&[])
+            .into_iter()
+            .find(|request| request["number"] == number)
+    });
+    assert!(begun.elapsed() > Duration::from_secs(4));
+    assert!(poll(&[]).is_empty());
+    ada.answer(number, "done");
+    assert_eq!(answered(asked), (200, json!({"it": "done"}).to_string()));
+}
+
+#[test]
+fn player_that_has_gone_is_refused_at_once() {
+    let test = TestLeague::new("system timeouts.generic_response_timeout_sec=1");
+    let manager = test.serve("");
+    let ada = open(&manager.url());
+    assert_eq!(answered(ada.ask("at first")).0, 504);
+    until("the player has gone", || {
+        (answered(ada.ask("later")).0 == 503).then_some(())
+    });
+    assert!(ada.poll(json!({"wait_sec": 0})).is_empty());
+    assert_eq!(answered(ada.ask("again")).0, 504);
+}
+
+#[test]
+fn large_bodies_and_foreign_paths_are_refused() {
+    let (_test, manager) = with_manager("serve");
+    let ada = open(&manager.url());
+    let long = |size: usize| json!({"x": "x".repeat(size)});
+    let answers = json!([{"number": 1, "body": long(20_000)}]);
+    let poll = json!({"relay_token": ada.token, "answers": answers});
+    let request = json!({"jsonrpc": "2.0", "method": "relay_next", "params": poll, "id": 1});
+    let post = |url: &str, body: Value| http("POST", url, "", body.to_string().as_bytes()).0;
+    assert_eq!(post(&manager.url(), request), 413);
+    assert_eq!(post(&ada.endpoint, long(300_000)), 413);
+    let (address, _) = ada.endpoint.rsplit_once('/').unwrap();
+    for path in ["/", "/mcp", "/0123abcd", "/health"] {
+        assert_eq!(post(&format!("{address}{path}"), json!({})), 400, "{path}");
+    }
+    assert_eq!(http("POST", &ada.endpoint, "", b"no JSON").0, 400);
+    assert_eq!(http("GET", &ada.endpoint, "", b"").0, 400);
+}
+
+#[test]
+fn player_that_never_answers_loses_and_delays_nothing_else() {
+    let edits = "system timeouts.game_join_ack_timeout_sec=0.5; system timeouts.generic_response_timeout_sec=0.5";
+    let test = TestLeague::new(&format!(
+        "{edits}; system timeouts.game_over_timeout_sec=0.5; system retry_policy.max_retries=1"
+    ));
+    let mut manager = test.serve("--players 3 --referees 1");
+    let silent = open(&manager.url());
+    let reply = silent.call(
+        "register_player",
+        player_registration("P01", "http://x/", None),
+    );
+    assert_eq!(reply["result"]["status"], "ACCEPTED");
+    let polling = thread::spawn(move || {
+        let poll = json!({"relay_token": silent.token});
+        let body = json!({"jsonrpc": "2.0", "method": "relay_next", "params": poll, "id": 1});
+        while http_status(&silent.manager, &body) == 200 {}
+    });
+    let _agents = test.agents(&manager, "REF01 P02 P03");
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (3, 2));
+    wait_until("the player is not answered any more", || {
+        polling.is_finished()
+    });
+}
+
+/// Posts a body. Returns the status of the answer; 0 if there is none.
+fn http_status(url: &str, body: &Value) -> u16 {
+    let limit = Duration::from_secs(60);
+    let Ok(mut stream) = connect(url, limit) else {
+        return 0;
+    };
+    let text = body.to_string();
+    let head = format!(
+        "POST /mcp HTTP/1.1\r\nHost: localhost\r\nContent-Length: {}\r\n\r\n",
+        text.len()
+    );
+    let _ = std::io::Write::write_all(&mut stream, (head + &text).as_bytes());
+    split_response(&read_all(stream)).0
+}
+
+#[test]
+fn program_on_this_machine_gets_no_choice_through_a_relay() {
+    let (test, manager) = with_manager("serve");
+    let _player = connect_player(&test, &manager.url(), "P01");
+    wait_until("the player registers", || test.count("Registered") == 1);
+    let endpoint = text_of(&test.events("Registered")[0]["meta"]["contact_endpoint"]).to_string();
+    for token in [None, Some("tok-p01-0123456789abcdef")] {
+        let mut invitation = fake::message_of_line("true invites R1M1");
+        invitation["auth_token"] = json!(token);
+        let refused = send(&endpoint, &invitation);
+        assert_eq!(refused["error_code"], "E015", "{refused}");
+    }
+}
