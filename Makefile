@@ -14,35 +14,41 @@ unexport $(OPTIONS) # a student's own program must not take them for its own
 OF_GAME   = $(if $(GAME),--league-id league_2025_$(GAME))
 
 help: ## this menu
-	@grep -E '^[a-z]+:.*##' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 18
+	@grep -E '^([a-z]+:.*)?## ' Makefile | sed -E 's/^([a-z]+):.*## /  make \1\t/; s/^## /\t/' | expand -t 18
 
-league: built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7 GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
+league: built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7
+## GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
 	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) \
 		$(if $(REFEREES),--referees $(REFEREES)) $(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(CYCLES),--cycles $(CYCLES)) $${TEXT_NAME:+--name "$$TEXT_NAME"} \
 		$${TEXT_MINE:+--mine "$$TEXT_MINE"} $${TEXT_NEW:+--new "$$TEXT_NEW"} $${TEXT_OLD:+--old "$$TEXT_OLD"}
 
-small: built ## the small league, to be read in an evening and changed: make small PLAYERS=6
+small: built ## the small league, to be read in an evening and changed:
+## make small PLAYERS=6
 	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS))
 
-class: built ## a league for a class, which stays: make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
+class: built ## a league for a class, which stays:
+## make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
 	@./target/debug/league class $(OF_GAME) $${TEXT_NAME:+--name "$$TEXT_NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: built ## your choose once more, as in a match of the last practice: make again MATCH=R3M2 MINE=ada
+again: built ## your choose once more, as in a match of the last practice:
+## make again MATCH=R3M2 MINE=ada
 	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(if $(MINE),$(MINE),player)
 
-check: built ## examine your agent: make check PORT=9000, then start it as always
+check: built ## examine your agent, which you then start as always:
+## make check PORT=9000
 	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
 # Cargo shows how far it is with the first build; later ones take seconds.
 built:
 	@cargo build $(if $(wildcard target/debug/league*),--quiet)
 
-agent: built ## your own player: make agent NAME=ada, or NAME=eve.py for one in Python
+agent: built ## your own player: make agent NAME=ada, or NAME=eve.py in Python
 	@./target/debug/league new "$$TEXT_NAME"
 
-faults: built ## twelve faults, for the stack and for the small league: make faults; one for your copy: make faults OF=bin/mine NAME=killed-manager
+faults: built ## twelve faults, for the stack and for the small league;
+## one for your copy: make faults OF=bin/mine NAME=killed-manager
 	@python3 tests/faults.py $(if $(OF),--of $(OF)) $(NAME)
 
 test: ## all tests

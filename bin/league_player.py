@@ -7,7 +7,7 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 The messages of the league are in "params" and in "result".
 """
 import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
-import socket, socketserver, sys, threading, time, traceback, types, urllib.parse
+import socket, socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -29,6 +29,10 @@ MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of our relay waits for a request
 POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
+FAILURES = {"answered HTTP 503 ": "did not answer", "answered HTTP 504 ": "did not answer",
+            "answered ": "answered wrongly", "gave no ": "did not answer",
+            "could not be reached ": "did not answer",
+            "was removed ": "left by order of the operator"}  # how a reason of a referee begins
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -152,7 +156,7 @@ class Player:
             meta["must_be_known"] = True
         message = self.message("LEAGUE_REGISTER_REQUEST", None, player_meta=meta,
                                auth_token=self.credentials.get("token"))
-        last_problem, printed_at = None, 0
+        printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             reply, problem = None, self.args.relay and self.open_relay()
@@ -171,10 +175,11 @@ class Player:
                 check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
-            is_old = not (is_late or again) and time.monotonic() > printed_at + 5
-            if problem != last_problem or is_old:
+                attempts += 1
+            is_brief = again and attempts in (1, 2)  # while a manager opens a new lobby
+            if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
-                last_problem, printed_at = problem, time.monotonic()
+                printed.add(problem)
             if again and not self.args.stay and self.silence() > MAX_ABSENCE:
                 sys.exit(f"the league manager at {self.args.manager} does not answer any more")
             time.sleep(2 if is_late else 1)
@@ -318,7 +323,7 @@ class Player:
         try:
             choice = self.choose(turn)
         except BaseException as error:  # also what quit() and Ctrl-C raise
-            place, text = self.describe(error)
+            place, text = describe(error, self.choose.__code__.co_filename)
             hint = ""
             if isinstance(error, TypeError) and not place:
                 hint = "; it must begin with `def choose(turn):`"
@@ -337,14 +342,6 @@ class Player:
             self.print_fault(call, text, str(type(choice)))
         return None if choice is None else str(choice)[:1000]
 
-    def describe(self, error):
-        """Returns where in the file of `choose` an exception was raised, and its text."""
-        frames = traceback.extract_tb(error.__traceback__)
-        own_file = self.choose and self.choose.__code__.co_filename
-        own = [frame for frame in frames if frame.filename == own_file]
-        place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
-        return place, traceback.format_exception_only(type(error), error)[-1].strip()
-
     def print_fault(self, call, text, kind):
         """Prints a fault of `choose`, unless one of its kind was printed before."""
         self.faulty.add(call["match_id"])
@@ -357,7 +354,7 @@ class Player:
 
     def print_thread_fault(self, thread):
         """Prints an exception in a thread, once for each place."""
-        place, text = self.describe(thread.exc_value)
+        place, text = describe(thread.exc_value, sys.modules["__main__"].__file__)
         self.print_once(f"a thread fails{place}: {text}", place or text)
 
     def add_to_history(self, message):
@@ -377,18 +374,27 @@ class Player:
         self.history[match_id] = {
             **result, "match_id": match_id, "opponent_id": match.opponent_id,
             "round_id": match.round_id, "choices": choices, "moves": moves}
-        reason = result.get("reason") or message.get("reason") or json.dumps(result)
-        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id) or reason}")
+        reason = str(result.get("reason") or message.get("reason") or "")
+        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id, reason)}")
 
-    def sentence(self, result, choices, opponent_id):
-        """Returns a sentence about a match of Even/Odd that both have played, or None."""
+    def sentence(self, result, choices, opponent_id, reason):
+        """Returns a sentence about the result of a match, with names."""
+        name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
+        if result.get("status") == "TECHNICAL_LOSS":
+            if winner is None:
+                return f"you and {name} both failed, so nobody wins"
+            who, loser, end = "you", self.id, f"{name} wins"
+            if winner == self.id:
+                who, loser, end = name, opponent_id, "you win"
+            return f"{who} {failure(reason, loser)}, so {end}"
         own, theirs = choices.get(self.id), choices.get(opponent_id)
-        number, winner = result.get("drawn_number"), result.get("winner_player_id")
-        verbs = {self.id: "beat", opponent_id: "lost to", None: "drew with"}
-        if not (own and theirs and isinstance(number, int) and winner in verbs):
-            return None
-        name = self.names.get(opponent_id, opponent_id)
-        return f"you ({own}) {verbs[winner]} {name} ({theirs}), the number was {number}"
+        number = result.get("drawn_number")
+        verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
+        if own and theirs and isinstance(number, int):
+            return f"you ({own}) {verb} {name} ({theirs}), the number was {number}"
+        for player_id in (self.id, opponent_id):
+            reason = reason.replace(player_id, self.names.get(player_id, player_id), 1)
+        return f"you {verb} {name}: {reason}"
 
     def print_end(self, message):
         """Prints who has won the league, and our place."""
@@ -400,7 +406,7 @@ class Player:
             if isinstance(row, dict) and row.get("player_id") == self.id:
                 points = row.get("points")
                 equal = [other for other in rows if other.get("points") == points]
-                tie = " (the same points as others)" if len(equal) > 1 else ""
+                tie = ", as many as another player" if len(equal) > 1 else ""
                 print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
 
     def print_once(self, text, kind=None):
@@ -568,6 +574,32 @@ class Player:
                 time.sleep(0.01)
 
 
+def failure(reason, loser):
+    """Returns how the loser has failed, in a few words: it got the details with each attempt."""
+    known = [words for begin, words in FAILURES.items() if reason.startswith(f"{loser} {begin}")]
+    return known[0] if known else "failed"
+
+
+def describe(error, file):
+    """Returns where in a student's file an exception was raised, and its text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == file]
+    place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
+    return place, traceback.format_exception_only(type(error), error)[-1].strip()
+
+
+def print_crash(kind, error, trace):
+    """Prints an exception that ends the program: if it is the student's, in one line."""
+    frames = traceback.extract_tb(trace)
+    if frames[-1].filename == __file__:
+        return sys.__excepthook__(kind, error, trace)
+    place, text = describe(error, frames[0].filename)
+    print_line(f"{frames[0].filename} fails{place}: {text}", sys.stderr)
+
+
+sys.excepthook = print_crash
+
+
 def result_of(reply, name="result"):
     """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
     result = reply.get(name) if isinstance(reply, dict) else None
@@ -679,8 +711,10 @@ def print_line(text, stream=None):
     """Prints a line in one write, so that lines of two threads do not mix."""
     if stream is None and "--quiet" in sys.argv:
         return
-    stream = stream or sys.stdout
-    stream.write(sanitize(text) + "\n")
+    stream, text = stream or sys.stdout, sanitize(text)
+    if stream.isatty():
+        text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
+    stream.write(text + "\n")
     stream.flush()
 
 

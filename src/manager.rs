@@ -269,7 +269,8 @@ impl Manager {
         for id in unreachable {
             if let Some(problem) = self.notifier.status(&id).last_error {
                 let consequence = "until it answers, it loses its matches";
-                let text = format!("{id} has registered, but {problem}; {consequence}");
+                let agent = self.store.read(|league| league.name_and_id(&id));
+                let text = format!("{agent} has registered, but {problem}; {consequence}");
                 self.say(Level::Warning, "unreachable", &text);
             }
         }

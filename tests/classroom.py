@@ -27,7 +27,7 @@ NETWORK = "10.77.0"
 MANAGER = f"http://{NETWORK}.1:8000"
 TEACHER = f"teacher-{os.getpid()}"
 LISTENING = "1024-32767"  # the ports that programs listen on; the system gives higher ones to outgoing connections
-ALARMS = re.compile(r"E0\d\d|warning|cannot|does not answer|Traceback|nobody can call", re.IGNORECASE)
+ALARMS = re.compile(r"E0\d\d|warning|cannot|does not answer|Traceback|nobody can call this machine:", re.IGNORECASE)
 
 
 def ip(*arguments, check=True):
@@ -138,10 +138,11 @@ class Class:
 
     def open_lobby(self):
         """Waits until all players are in the lobby, and starts the league."""
-        def lobby():
-            return {line["id"] for line in self.events("Registered") if line["kind"] == "player"}
+        def is_full():
+            members = [line for line in self.journal() if line.get("kind") == "player"]
+            return len({line["id"] for line in members}) == LAPTOPS and not self.events("Started")
 
-        wait_for("all players are in the lobby", lambda: len(lobby()) == LAPTOPS)
+        wait_for("all players are in the lobby", is_full)
         wait_for("the league starts", lambda: "is running" in self.order("start"))
 
     def faults(self, away):
@@ -163,7 +164,7 @@ class Class:
 
         results = {line["match_id"]: line["result"] for line in recorded}
         for n, laptop in enumerate(self.laptops, 1):
-            for path in laptop.folder.glob("data/players/*/history.json"):
+            for path in laptop.folder.glob("data/players/P??/history.json"):
                 for past in json.loads(path.read_text())["matches"]:
                     result, own = results.get(past["match_id"]), past["result"]
                     journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])

@@ -32,8 +32,8 @@ fn memory() {
         mine != "ada" || executable("ada").exists(),
         "there is no bin/ada.rs, or it is not built: make agent NAME=ada, cargo build"
     );
-    let rivals = ["even", "odd", "alternate"];
-    let rivals = rivals.map(|name| format!("{finished} play {name}"));
+    let names = ["even", "odd", "alternate"];
+    let rivals = names.map(|name| format!("{finished} play {name}"));
     let all = format!("{mine},{}", rivals.join(","));
     let test = TestLeague::new("");
     test.local(&format!("--players 4 --cycles 40 --mine `{all}`"));
@@ -43,12 +43,15 @@ fn memory() {
         for (rival, count) in &mut differed {
             let [ours, theirs] = [&choices["P01"], &choices[*rival]];
             *count += u32::from(ours.is_string() && theirs.is_string() && ours != theirs);
+            let (match_id, reason) = (&game["match_id"], &game["reason"]);
+            let is_silent = theirs.is_string() && !ours.is_string();
+            assert!(!is_silent, "{mine} made no choice in {match_id}: {reason}");
         }
     }
-    for (rival, count) in differed {
+    for (name, count) in names.iter().zip(differed.into_values()) {
         assert!(
             count >= 32,
-            "{mine} differed from {rival} in {count} of 40 matches"
+            "{mine} chose otherwise than {name} in {count} of 40 matches, expected at least 32"
         );
     }
 }
@@ -56,13 +59,19 @@ fn memory() {
 /// Of two players with as many points, the one that lost technically stands lower.
 #[test]
 fn tie() {
-    let tie = decode::<TieBreak>(&json!("technical_losses")).expect("a word of TieBreak");
+    let tie = decode::<TieBreak>(&json!("technical_losses"));
+    let tie = tie.unwrap_or_else(|error| panic!("TieBreak has no such variant: {error}"));
     // P01 does not choose, and P02 loses as one loses.
     let mut league = offline::told("P04!P01 P03>P02");
     league.config.league.scoring.tiebreakers = vec![tie];
     let table = league.table();
     let ids: Vec<&str> = table.iter().map(|row| &*row.player_id).collect();
-    assert_eq!(ids, ["P03", "P04", "P02", "P01"]);
+    let expected = ["P03", "P04", "P02", "P01"];
+    let text = "P01 and P02 have no points, and only P01 has lost technically";
+    assert!(
+        ids == expected,
+        "{text}: got {ids:?}, expected {expected:?}"
+    );
 }
 
 /// GAME_OVER says how long the match took, and the player shows it. The opponent takes its time in the
@@ -91,7 +100,7 @@ fn field() {
     for message in &messages {
         let duration = &message["duration_ms"];
         let number = duration.as_u64();
-        durations.push(number.unwrap_or_else(|| panic!("GAME_OVER has no duration_ms: {message}")));
+        durations.push(number.unwrap_or_else(|| panic!("no duration_ms in GAME_OVER: {message}")));
         let words = format!(", after {duration} ms");
         assert!(
             output.contains(&words),
@@ -113,10 +122,9 @@ fn pause() {
     for player in ["P01", "P02", "P03", "P04"] {
         let breaks = received(&test, player, "BREAK_ANNOUNCEMENT");
         let rounds: Vec<&Value> = breaks.iter().map(|message| &message["round_id"]).collect();
-        assert_eq!(
-            rounds,
-            [1, 2],
-            "{player} received breaks after these rounds"
+        assert!(
+            rounds == [1, 2],
+            "{player} received breaks after rounds {rounds:?}, expected 1 and 2 of 3"
         );
 
         // The log has the messages in their order.
@@ -129,7 +137,10 @@ fn pause() {
             }
         }
         let expected = ["round", "break", "round", "break", "round"];
-        assert_eq!(order, expected, "{player} received them in this order");
+        assert!(
+            order == expected,
+            "{player} received {order:?}, expected {expected:?}"
+        );
     }
     for line in test.logs() {
         let text = line.to_string();
@@ -158,11 +169,15 @@ fn pause() {
 #[test]
 fn game() {
     const NAME: &str = "rock_paper_scissors";
-    let game = games::find(NAME).expect("a game of that name");
-    assert!(game.simultaneous && game.number_range.is_none());
+    let game = games::find(NAME).unwrap_or_else(|| panic!("GAMES has no {NAME}"));
+    assert!(game.simultaneous, "both players move at the same time");
+    assert!(game.number_range.is_none(), "no number is drawn");
     let all = ["rock", "paper", "scissors"];
     let legal: BTreeSet<&str> = (game.legal_moves)(&[]).into_iter().collect();
-    assert_eq!(legal, BTreeSet::from(all));
+    assert!(
+        legal == BTreeSet::from(all),
+        "legal are {legal:?}, expected {all:?}"
+    );
     for (one, a) in all.iter().enumerate() {
         for (other, b) in all.iter().enumerate() {
             let moves = games::alternating(&[a, b]);
@@ -173,12 +188,13 @@ fn game() {
             let players = ["P01", "P02"].map(String::from);
             let winner = game.judge(&players, &moves, None).winner_player_id;
             let expected = [None, Some("P01"), Some("P02")][(3 + one - other) % 3];
-            assert_eq!(winner.as_deref(), expected, "{a} against {b}");
+            check_winner(&format!("P01 {a}, P02 {b}"), winner.as_deref(), expected);
 
             // The moves of simultaneous players may come in either order.
             let reversed: Vec<Move> = moves.into_iter().rev().collect();
             let winner = game.judge(&players, &reversed, None).winner_player_id;
-            assert_eq!(winner.as_deref(), expected, "{b} came before {a}");
+            let moves = format!("P01 {a}, P02 {b}, of which {b} came first");
+            check_winner(&moves, winner.as_deref(), expected);
         }
     }
     let test = TestLeague::new("");
@@ -192,6 +208,14 @@ fn game() {
         let ending = text_of(&game["ending"]);
         assert!(["WIN", "DRAW"].contains(&ending), "{game}");
     }
+}
+
+fn check_winner(moves: &str, winner: Option<&str>, expected: Option<&str>) {
+    let [winner, expected] = [winner, expected].map(|id| id.unwrap_or("no player"));
+    assert!(
+        winner == expected,
+        "{moves}: {winner} wins, expected {expected}"
+    );
 }
 
 /// Returns the messages of a type that a player has received, from its log.

@@ -25,7 +25,7 @@ use league::json::decode;
 use league::manager::registration::check_meta;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::exit_when_stdin_closes;
-use league::program::terminal::{print_error, print_line, sanitize};
+use league::program::terminal::{print_error, print_line, print_whole_line, sanitize};
 use league::protocol::{
     AgentKind, AgentMeta, ErrorCode, LeagueRegisterRequest, MessageSpec, PROTOCOL,
     RefereeRegisterRequest,
@@ -318,7 +318,7 @@ pub fn run(args: Args) -> Result<(), Exit> {
     }
 
     if is_json {
-        print_line(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
+        print_whole_line(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
     }
     examination.print_summary(&findings);
     if count(&findings, Grade::Failed) > 0 {

@@ -28,7 +28,7 @@ use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{plural, print_error, print_line, sanitize};
-use league::protocol::{AgentKind, LeaguePhase};
+use league::protocol::{AgentKind, LeaguePhase, Standing};
 use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
@@ -186,6 +186,14 @@ impl ToolHooks {
         Ok(())
     }
 
+    /// Returns true if all agents of this machine have registered, and no other player.
+    fn is_complete(&self, manager: &Manager) -> Result<bool, Exit> {
+        let is_complete = lock(&self.children).have_registered(manager)?;
+        let entrants = &self.setup.entrants;
+        manager.store.read(|league| check_names(league, entrants))?;
+        Ok(is_complete)
+    }
+
     /// Starts a thread that says if a child ends before the league is over. One that ends then loses
     /// its matches like any agent that is gone.
     fn watch_children(&self, manager: &Manager) {
@@ -199,20 +207,15 @@ impl ToolHooks {
     }
 
     /// Prints the places of the user's own players in the table.
-    fn print_places(&self, league: &League) {
-        let table = league.table();
-        let own = &self.setup.own;
-        for row in table.iter().filter(|row| own.contains(&row.display_name)) {
-            let (rank, players) = (row.rank, table.len());
-            let points = plural(row.points, "point");
+    fn print_places(&self, table: &[Standing]) {
+        for row in table {
             let equal = table.iter().filter(|other| other.points == row.points);
-            let tie = if equal.count() > 1 {
-                ", as many as another player"
-            } else {
-                ""
-            };
-            let name = sanitize(&row.display_name);
-            print_line(&format!("{name} is {rank} of {players} with {points}{tie}"));
+            let tie = ["", ", as many as another player"][usize::from(equal.count() > 1)];
+            let (name, points) = (&row.display_name, plural(row.points, "point"));
+            if self.setup.own.contains(name) {
+                let place = format!("{} of {}", row.rank, table.len());
+                print_line(&sanitize(&format!("{name} is {place} with {points}{tie}")));
+            }
         }
     }
 
@@ -220,7 +223,7 @@ impl ToolHooks {
     fn print_practice(&self, manager: &Manager, view: &LeagueView) {
         if self.setup.kind == LeagueKind::Practice {
             if !manager.program.args.has("--cycles") {
-                manager.store.read(|league| self.print_places(league));
+                self.print_places(&manager.store.read(League::table));
             }
             print_line(&format!("\n{}", statistics::completeness(view)));
             print_line(&statistics::report(view, &self.setup.own));
@@ -293,10 +296,7 @@ impl ManagerHooks for ToolHooks {
         // The league does not begin without its own agents.
         let mut named_at = Instant::now();
         let mut patience = FIRST_PATIENCE;
-        while !lock(&self.children).have_registered(manager)? {
-            manager
-                .store
-                .read(|league| check_names(league, &self.setup.entrants))?;
+        while !self.is_complete(manager)? {
             let changes = manager.store.change_count();
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
             if named_at.elapsed() > patience {
@@ -305,9 +305,6 @@ impl ManagerHooks for ToolHooks {
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }
-        manager
-            .store
-            .read(|league| check_names(league, &self.setup.entrants))?;
         self.watch_children(manager);
 
         if self.setup.kind.is_practice() {
@@ -418,18 +415,17 @@ impl ManagerHooks for ToolHooks {
 
 /// Refuses a player that was not started here: it has the place of one of the entrants.
 pub fn check_names(league: &League, entrants: &[Entrant]) -> Result<(), Exit> {
-    let is_stranger = |name: &str| {
-        let mut entrants = entrants.iter();
-        entrants.all(|entrant| entrant.name != name && !entrant.is_remote())
-    };
-    let mut players = league.members(AgentKind::Player).into_iter();
-    match players.find(|player| is_stranger(&player.meta.display_name)) {
-        Some(stranger) if !entrants.is_empty() => Err(Exit::failure(format!(
-            "{} takes a place, but was not started here: end it, then type this again",
-            sanitize(&stranger.name_and_id())
-        ))),
-        _ => Ok(()),
+    let is_other = |name: &str, one: &Entrant| one.name != name && !one.is_remote();
+    for player in league.members(AgentKind::Player) {
+        let name = &player.meta.display_name;
+        if !entrants.is_empty() && entrants.iter().all(|one| is_other(name, one)) {
+            return Err(Exit::failure(format!(
+                "{} takes a place, but was not started here: end it, then type this again",
+                sanitize(&player.name_and_id())
+            )));
+        }
     }
+    Ok(())
 }
 
 /// Returns true if a match has a result; none if there is no such match.

@@ -15,8 +15,7 @@ pub use diagram::{COMMENT, diagram};
 use diagram::{MAX_LINES, text};
 use league::net::http::{OK, Response};
 use league::program::args::{Args, COMMON, Exit, Usage};
-use league::program::terminal::print_line;
-use league::program::terminal::sanitize;
+use league::program::terminal::{print_line, print_whole_line, sanitize};
 use league::program::{load_config, log_folder};
 use league::protocol::{GameInvitation, GameJoinAck, MatchResultAck};
 use league::values::truncate;
@@ -55,7 +54,7 @@ pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
     print_line(&format!(
         "{id} of {league_id}, {time}, by the logs in {folder}"
     ));
-    print_line(&diagram);
+    print_whole_line(&diagram);
     Ok(())
 }
 

@@ -161,7 +161,7 @@ pub struct League {
     /// The wins, draws, losses and points of each player.
     stats: BTreeMap<String, PlayerStats>,
     /// The table of this version, if it has been asked for.
-    pub(super) table: OnceLock<Vec<Standing>>,
+    pub(super) table: OnceLock<Vec<Vec<Standing>>>,
 }
 
 impl League {
@@ -361,6 +361,11 @@ impl League {
     /// Returns true if all matches are played, or the league was closed early.
     pub fn is_over(&self) -> bool {
         self.phase() == LeaguePhase::Completed
+    }
+
+    /// Returns the name and the id of a member.
+    pub fn name_and_id(&self, id: &str) -> String {
+        self.members[id].name_and_id()
     }
 
     /// Returns the statistics of a player.

@@ -77,7 +77,7 @@ impl ReportDeadlines {
                 self.by_referee.remove(id);
             } else if let Some(deadline) = self.by_referee.get(id) {
                 if deadline.has_passed() {
-                    let until = deadline.timestamp;
+                    let until = deadline.timestamp.time_of_day();
                     let problem = format!("has not reported all its matches by {until}");
                     notifier.record_overdue(id, problem);
                     self.by_referee.remove(id);
@@ -103,14 +103,13 @@ impl ReportDeadlines {
         for (id, deadline) in &self.by_referee {
             let mut matches = Vec::new();
             for the_match in league.open_matches_of(id, round) {
-                let [a, b] = &the_match.players;
-                let a = league.members[a].name_and_id();
-                let b = league.members[b].name_and_id();
+                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
                 matches.push(format!("{} of {a} and {b}", the_match.id));
             }
 
-            let (matches, until) = (matches.join(", "), deadline.timestamp);
-            referees.push(format!("{id} to report {matches} (until {until})"));
+            let (referee, matches) = (league.name_and_id(id), matches.join(", "));
+            let until = deadline.timestamp.time_of_day();
+            referees.push(format!("{referee} to report {matches} (until {until})"));
         }
         Some(format!("waiting for {}", referees.join(" and ")))
     }

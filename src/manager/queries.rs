@@ -86,10 +86,26 @@ impl League {
 
     /// Returns the table, best player first. It is sorted once for each version of the league.
     pub fn table(&self) -> Vec<Standing> {
-        self.table.get_or_init(|| self.sort_table()).clone()
+        self.ranked_groups().concat()
     }
 
-    fn sort_table(&self) -> Vec<Standing> {
+    /// Returns the ranks in the table for people: players that are equal in everything share the
+    /// best of their ranks, `1=`.
+    pub fn ranks(&self) -> Vec<String> {
+        let mut ranks = Vec::new();
+        for group in self.ranked_groups() {
+            let sign = if group.len() > 1 { "=" } else { "" };
+            let rank = format!("{}{sign}", group[0].rank);
+            ranks.resize(ranks.len() + group.len(), rank);
+        }
+        ranks
+    }
+
+    fn ranked_groups(&self) -> &Vec<Vec<Standing>> {
+        self.table.get_or_init(|| self.sort_table())
+    }
+
+    fn sort_table(&self) -> Vec<Vec<Standing>> {
         let mut rows = Vec::new();
         for player in self.members(AgentKind::Player) {
             let stats = self.stats(&player.id);
@@ -113,11 +129,11 @@ impl League {
         }
 
         let tiebreakers = &self.config.league.scoring.tiebreakers;
-        let mut table = rank_groups(rows, tiebreakers, &scores).concat();
-        for (rank, row) in (1..).zip(&mut table) {
+        let mut groups = rank_groups(rows, tiebreakers, &scores);
+        for (rank, row) in (1..).zip(groups.iter_mut().flatten()) {
             row.rank = rank;
         }
-        table
+        groups
     }
 
     /// Returns the table as an answer.

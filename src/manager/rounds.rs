@@ -194,7 +194,10 @@ impl<'a> RoundLoop<'a> {
             let has_matches = league.open_matches_of(&id, self.round).next().is_some();
             if has_matches && !available.contains(&id) {
                 let problem = self.manager.notifier.status(&id).problem;
-                warnings.push(format!("{id} {problem}; its matches are announced again"));
+                let referee = league.name_and_id(&id);
+                warnings.push(format!(
+                    "{referee} {problem}; its matches are announced again"
+                ));
             }
         }
         warnings
@@ -285,17 +288,18 @@ impl<'a> RoundLoop<'a> {
             let mut text = reason.to_string();
             if reason == NO_REFEREE_REASON {
                 for id in league.ids(AgentKind::Referee) {
-                    text += &format!(" ({id} {})", self.manager.notifier.status(&id).problem);
+                    let problem = self.manager.notifier.status(&id).problem;
+                    text += &format!("; {} {problem}", league.name_and_id(&id));
                 }
             }
             waiting.reason = Some(text);
         } else if let Some(starts_at) = &self.starts_at
             && !starts_at.has_passed()
         {
-            let (round, time) = (self.round, starts_at.timestamp);
+            let (round, time) = (self.round, starts_at.timestamp.time_of_day());
             let reason = format!("round {round} is announced: its matches begin at {time}");
             waiting.reason = Some(reason);
-            waiting.next_at = Some(time);
+            waiting.next_at = Some(starts_at.timestamp);
         } else {
             waiting.reason = self.reports.describe_awaited_reports(league);
         }

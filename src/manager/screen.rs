@@ -8,13 +8,15 @@ use crate::games::result_status;
 use crate::net::sync::{lock, spawn};
 use crate::program::terminal::{pad, plural, print_line, sanitize, width};
 use crate::protocol::{AgentKind, ResultStatus, Standing};
-use crate::values::Timestamp;
+use crate::values::{Timestamp, truncate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum number of rows of the table that are shown while the league is played.
 pub const LEADERS: usize = 16;
+/// Maximum length of a name in the table.
+const MAX_NAME: usize = 31;
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
@@ -107,7 +109,10 @@ impl Screen {
             return;
         }
         if self.round > 0 {
-            lines.push(format!("\n{}", grid(&league.table(), LEADERS)));
+            lines.push(format!(
+                "\n{}",
+                grid(&league.table(), &league.ranks(), LEADERS)
+            ));
         }
         self.round = round;
 
@@ -157,14 +162,12 @@ impl Screen {
 
         self.has_ended = true;
 
-        let table = league.table();
-        let champion = table.first()?;
+        let (table, ranks) = (league.table(), league.ranks());
+        let points = plural(table.first()?.points, "point");
         Some(format!(
-            "\n{}\n\nChampion: {} ({}) with {}",
-            grid(&table, usize::MAX),
-            sanitize(&champion.display_name),
-            champion.player_id,
-            plural(champion.points, "point")
+            "\n{}\n\n{} with {points}",
+            grid(&table, &ranks, usize::MAX),
+            champions(&table, &ranks),
         ))
     }
 }
@@ -195,7 +198,13 @@ pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
     if let Some(number) = result.details.drawn_number {
         outcome += &format!(": the number was {number}");
     } else if let Some(reason) = &result.details.reason {
-        outcome += &format!(": {}", sanitize(reason));
+        // It ends with the winner, who stands in the sentence already.
+        let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+        let mut how = sanitize(how);
+        for id in players {
+            how = how.replacen(id.as_str(), &name(league, id), 1);
+        }
+        outcome += &format!(": {how}");
     }
     Some(format!("  {:<7} {outcome}", the_match.id))
 }
@@ -204,31 +213,41 @@ fn name(league: &League, player_id: &str) -> String {
     sanitize(&league.members[player_id].meta.display_name)
 }
 
-/// Returns the first rows of a league's table.
-pub fn grid(standings: &[Standing], max_rows: usize) -> String {
-    let shown = &standings[..standings.len().min(max_rows)];
-    let mut columns = width("Player");
-    for row in shown {
-        columns = columns.max(width(&sanitize(&row.display_name)));
+/// Returns `Champion: Ada (P01)`, or all players that share the first rank.
+pub fn champions(standings: &[Standing], ranks: &[String]) -> String {
+    let mut names = Vec::new();
+    for (row, rank) in standings.iter().zip(ranks) {
+        if *rank == ranks[0] {
+            names.push(format!(
+                "{} ({})",
+                sanitize(&row.display_name),
+                row.player_id
+            ));
+        }
     }
+    let s = if names.len() > 1 { "s" } else { "" };
+    format!("Champion{s}: {}", names.join(" and "))
+}
+
+/// Returns the first rows of a league's table, with the ranks for people.
+pub fn grid(standings: &[Standing], ranks: &[String], max_rows: usize) -> String {
+    let shown = &standings[..standings.len().min(max_rows)];
+    let name = |row: &Standing| truncate(&sanitize(&row.display_name), MAX_NAME);
+    let widths = shown.iter().map(|row| width(&name(row)));
+    let columns = widths.fold(width("Player"), usize::max);
 
     let player = pad("Player", columns);
     let mut table = format!("Rank  Id   {player}  Played  Wins  Draws  Losses  Points");
-    for row in shown {
-        let Standing {
-            rank,
-            player_id,
-            display_name,
-            played,
-            wins,
-            draws,
-            losses,
-            points,
-            ..
-        } = row;
-        let name = pad(&sanitize(display_name), columns);
+    for (row, rank) in shown.iter().zip(ranks) {
         table += &format!(
-            "\n{rank:>4}  {player_id:<4} {name}  {played:>6}  {wins:>4}  {draws:>5}  {losses:>6}  {points:>6}"
+            "\n{rank:>4}  {:<4} {}  {:>6}  {:>4}  {:>5}  {:>6}  {:>6}",
+            row.player_id,
+            pad(&name(row), columns),
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points
         );
     }
     let more = standings.len() - shown.len();

@@ -22,8 +22,8 @@ use crate::protocol::{
 };
 use crate::values::{check_identifier, constant_time_eq};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -60,8 +60,8 @@ struct SessionState {
     is_active: bool,
     /// The time of the manager's last request or answer; none if it does not know the agent.
     heard_at: Option<Instant>,
-    /// The reason that was printed last why the agent waits.
-    wait_reason: String,
+    /// The lines about why the agent waits: each was printed once.
+    wait_lines: BTreeSet<String>,
     /// The end of the league, once it has come.
     end: Option<Result<(), Exit>>,
 }
@@ -249,10 +249,10 @@ impl Session {
         let id = id.clone();
         let is_expected = self.state.update(|state| {
             let before = state.credentials.as_ref().map(|before| &before.agent_id);
-            let is_expected = before == Some(&id) && state.wait_reason.is_empty();
+            let is_expected = before == Some(&id) && state.wait_lines.is_empty();
             state.credentials = Some(Arc::new(new));
             state.heard_at = Some(Instant::now());
-            state.wait_reason.clear();
+            state.wait_lines.clear();
             if is_new {
                 state.end = None; // of the league before
             }
@@ -302,8 +302,7 @@ impl Session {
             Err(error) => format!("waiting for {manager}: it {}", error.explain()),
         };
 
-        let before = mem::replace(&mut self.state.lock().wait_reason, text.clone());
-        if text != before {
+        if self.state.lock().wait_lines.insert(text.clone()) {
             print_error(&text);
         }
         Ok(false)

@@ -5,12 +5,14 @@ use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{Write, stderr, stdout};
+use std::io::{IsTerminal, Write, stderr, stdout};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
+/// Maximum number of columns of a line on a terminal.
+const MAX_COLUMNS: usize = 80;
 /// Minimum time between two lines of unknown agents, on average.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time whose lines may be printed at once: twenty.
@@ -39,14 +41,41 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
 }
 
-/// Prints a line on standard output. A terminal that is closed is no error.
+/// Prints a line on standard output, wrapped if that is a terminal.
 pub fn print_line(text: &str) {
+    print_whole_line(&wrap(text, stdout().is_terminal()));
+}
+
+/// Prints a line that may be copied. A terminal that is closed is no error.
+pub fn print_whole_line(text: &str) {
     let _ = stdout().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Prints a line on standard error, for a problem that the user can solve.
 pub fn print_error(text: &str) {
-    let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
+    let text = wrap(&sanitize(text), stderr().is_terminal());
+    let _ = stderr().write_all(format!("{text}\n").as_bytes());
+}
+
+/// Breaks the lines of a terminal that are too long between words. They continue after four spaces.
+pub fn wrap(text: &str, is_terminal: bool) -> String {
+    let mut wrapped = String::new();
+    let mut column = 0;
+    for word in text.split_inclusive([' ', '\n']) {
+        let end = column + width(word.trim_end());
+        if is_terminal && column > 0 && end > MAX_COLUMNS {
+            wrapped.pop(); // the space
+            wrapped += "\n    ";
+            column = 4;
+        }
+
+        wrapped += word;
+        column += width(word);
+        if word.ends_with('\n') {
+            column = 0;
+        }
+    }
+    wrapped
 }
 
 /// Standard output of a program that may be quiet.

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 use time::{
-    OffsetDateTime, PrimitiveDateTime, format_description::BorrowedFormatItem,
+    OffsetDateTime, PrimitiveDateTime, UtcOffset, format_description::BorrowedFormatItem,
     macros::format_description,
 };
 
@@ -22,6 +22,7 @@ const FORMAT: &[BorrowedFormatItem] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second]Z");
 const LOG_FORMAT: &[BorrowedFormatItem] =
     format_description!("[year]-[month]-[day]T[hour]:[minute]:[second].[subsecond digits:3]Z");
+const TIME_OF_DAY: &[BorrowedFormatItem] = format_description!("[hour]:[minute]:[second]");
 /// Without `Z`: hyphens and colons, or only one of both, may be left out; fractions are allowed.
 const ACCEPTED_FORMATS: &[BorrowedFormatItem] = format_description!(
     version = 2,
@@ -55,6 +56,15 @@ impl Timestamp {
 
         let time = PrimitiveDateTime::parse(local, ACCEPTED_FORMATS).ok()?;
         Some(Timestamp(time.assume_utc()))
+    }
+
+    /// Returns the local time of day for people: `14:03:05`, or `14:03:05 UTC` where the local time
+    /// is UTC or not known.
+    pub fn time_of_day(self) -> String {
+        let offset = UtcOffset::local_offset_at(self.0).unwrap_or(UtcOffset::UTC);
+        let zone = if offset.is_utc() { " UTC" } else { "" };
+        let time = self.0.to_offset(offset).format(TIME_OF_DAY);
+        time.unwrap_or_default() + zone
     }
 
     /// Returns the moment that is so much later, or the same one where the calendar ends.

@@ -59,13 +59,18 @@ fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
     }
 }
 
-/// Returns the line in the terminal of the player about a GAME_ERROR, a LEAGUE_COMPLETED, or a message
-/// that is refused for a reason.
+/// Returns the line in the terminal of the player about a GAME_ERROR, the result of a match of Ada (P01) and
+/// Bob (P02), a LEAGUE_COMPLETED, or a message that is refused for a reason.
 fn output(command: &str) -> String {
     let (refused, message) = command.split_once(": ").unwrap();
     let message: Value = json_of(&message.replace("LONG", &"\\u001b[2J".repeat(9_000)));
     match refused {
         "error" => display::game_error(&decode::<GameError>(&message).unwrap()),
+        "result" => {
+            let names = ["P01 Ada", "P02 Bob"].map(|pair| pair.split_once(' ').unwrap());
+            let names = names.map(|(id, name)| (id.to_string(), name.to_string()));
+            display::result(&decode(&message).unwrap(), "P01", "P02", &names.into())
+        }
         "end" => display::league_over("P01", &decode::<LeagueCompleted>(&message).unwrap()),
         reason => {
             let [code, field, problem] = reason.splitn(3, ' ').collect::<Vec<_>>()[..] else {

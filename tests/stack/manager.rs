@@ -8,6 +8,8 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
+use time::macros::format_description;
+use time::{OffsetDateTime, Time, UtcOffset};
 
 /// The player that also answers the end of each round wrongly, which costs no match.
 const RUDE: &str = "Loud";
@@ -113,11 +115,12 @@ fn reason_of_a_technical_loss_is_printed_by_all_programs() {
             let line = lines.find(|line| line.starts_with(match_id));
             line.expect(text).to_string()
         });
-        let lost = format!(" won, {name} lost technically: {id} {why}");
+        let lost = format!(" won, {name} lost technically: {name} {why}");
         check_contains(&on_screen, &lost);
+        check_contains(&of_ada, ", so you win");
         let file = test.data(&format!("matches/{LEAGUE}/{match_id}.json"));
         let in_file = text_of(&file["result"]["details"]["reason"]).into();
-        let mut reasons = vec![of_referee, of_ada, in_file];
+        let mut reasons = vec![of_referee, in_file];
         let received = |message_type: &str| {
             let mut received = player.received(message_type);
             received.retain(|message| message["match_id"] == match_id);
@@ -191,7 +194,7 @@ fn awaited_referee_is_named_after_two_seconds() {
     register_referee(&manager.url(), "REF01", &hung.url, 2);
     let _agents = test.agents(&manager, "REF02 P01 P02");
     let waiting = manager
-        .line("waiting for REF01 to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
+        .line("waiting for referee:REF01 (REF01) to report R1M1 of Agent Alpha (P01) and Agent Beta (P02) (until ");
     check_contains(&manager.page("/health").1, &waiting);
     let start = message("START_LEAGUE", "launcher", json!({"league_id": LEAGUE}));
     check_contains(&send(&manager.url(), &start).to_string(), &waiting);
@@ -200,7 +203,15 @@ fn awaited_referee_is_named_after_two_seconds() {
     });
     let (_, until) = waiting.split_once("(until ").unwrap();
     let until = until.trim_end_matches(')');
-    let late = format!("REF01 has not reported all its matches by {until}");
+    if cfg!(unix) {
+        let utc = OffsetDateTime::now_utc();
+        let local = utc.to_offset(UtcOffset::from_hms(9, 0, 0).unwrap()).time();
+        let format = format_description!("[hour]:[minute]:[second]");
+        let left = Time::parse(until, format).unwrap() - local;
+        let left = left.whole_seconds().rem_euclid(24 * 3600);
+        assert!((0..60).contains(&left), "{until} is {left} s after {local}");
+    }
+    let late = format!("referee:REF01 (REF01) has not reported all its matches by {until}");
     manager.line(&format!("{late}; its matches are announced again"));
     manager.wait_for_success();
     let assigned = test.events("Assigned");
@@ -249,10 +260,9 @@ fn agent_that_starts_late_is_not_reported_as_unreachable() {
     register_player(&url, "P03", &third.url);
     manager.wait_for_success();
     let output = manager.output();
-    let unreachable =
-        "P02 has registered, but could not be reached (connection refused); until it answers";
+    let unreachable = "player:P02 (P02) has registered, but could not be reached (connection refused); until it answers";
     check_contains(&output, unreachable);
-    assert!(!output.contains("P01 has registered, but"), "{output}");
+    assert!(!output.contains("(P01) has registered, but"), "{output}");
 }
 
 #[test]

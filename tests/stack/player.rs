@@ -209,7 +209,8 @@ fn requests_before_the_registration_wait() {
 fn player_waits_for_its_manager() {
     let test = TestLeague::new("system retry_policy.base_delay_sec=0.01");
     let manager = FakeAgent::counting(|n, request| match n {
-        0..5 => FakeReply::Close,
+        0 | 2 | 4 => FakeReply::Close,
+        1 | 3 => fake::status("503 Busy", "later"),
         _ => fake::answers(request),
     });
     let bare = manager.url.replace("/mcp", ""); // the address of a manager needs no path
@@ -220,8 +221,8 @@ fn player_waits_for_its_manager() {
     player.wait_for_success();
     let errors = player.errors();
     let waits = format!("waiting for the league manager at {}: it ", manager.url);
-    // The line is printed again only after some seconds.
-    assert_eq!(errors.matches(&waits).count(), 1, "{errors}");
+    // Each of the two lines is printed once.
+    assert_eq!(errors.matches(&waits).count(), 2, "{errors}");
     let requests = manager.received("LEAGUE_REGISTER_REQUEST");
     let conversation = |request: &Value| request["conversation_id"].clone();
     let first = conversation(&requests[0]);

@@ -200,7 +200,7 @@ fn league_without_referees_waits_for_one() {
         assert_eq!(late["error_code"], "E019", "REF01 is not lost: {late}");
         first.kill();
         let line = manager.line(REASON);
-        assert!(line.ends_with(')') && line.contains(" (REF01 "), "{line}");
+        assert!(line.contains("; Referee Alpha (REF01) "), "{line}");
         let body = json!({"league_id": LEAGUE});
         let status = send(&manager.url(), &message("START_LEAGUE", "launcher", body));
         check_contains(text_of(&status["reason"]), REASON);

@@ -79,7 +79,7 @@ impl TestLeague {
         let is_tool = arguments.starts_with(|sign: char| sign.is_ascii_lowercase());
         let program = if is_tool { "league" } else { program };
         let mut command = Command::new(executable(program));
-        command.args(typed(arguments));
+        command.args(typed(arguments)).env("TZ", "TEST-9"); // nine hours before UTC, as in Japan
         for folder in ["config", "data", "logs"] {
             let option = format!("--{folder}");
             command.arg(option).arg(self.folder.join(folder));

@@ -354,8 +354,9 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
         row["points"] = json!(0);
         row["played"] = json!(0);
     }
-    let equal: Vec<&Value> = begun[2..].iter().map(|row| &row["player_id"]).collect();
-    let begun = running(&data, json!({"standings": begun, "equals": [equal]}));
+    let mut ranks = vec!["3="; begun.len()];
+    ranks[..2].copy_from_slice(&["1", "2"]);
+    let begun = running(&data, json!({"standings": begun, "ranks": ranks}));
     let show = |document: &Value, newest: &str, view: &str| {
         let page = render::page(&document.to_string());
         let url = serve(page, newest.to_string());
@@ -388,7 +389,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     let wrong = ["all is well", "begins now"];
     check_words(&lost, &["the manager does not answer"], &wrong);
 
-    // A reason names players, with local times of day; equal names have ids.
+    // A reason names players, and until when they may play; equal names have ids.
     let (mut rounds, mut agents) = (data["rounds"].clone(), data["agents"].clone());
     let open = rounds[4]["matches"][0].as_object_mut().unwrap();
     open.remove("ending");
@@ -399,7 +400,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
         format!("\u{2068}Ada\u{2069} ({})", text_of(&agent["id"]))
     });
     let reason =
-        "waiting for REF01 to report R5M1 of A (P01) and B (P02) (until 2026-11-23T02:30:51Z)";
+        "waiting for Agent One (REF01) to report R5M1 of A (P01) and B (P02) (until 11:30:51)";
     let waits = running(
         &data,
         json!({"rounds": rounds, "reason": reason, "agents": agents}),

@@ -1,9 +1,10 @@
 //! The README and the pages of the guide agree with the project: quoted code stands in the source, and
 //! named files, commands, options and keys exist.
 
-use super::support::{executable, files};
+use super::support::{PYTHON, TestLeague, executable, files, has_python};
 use league::manager::league::Event;
 use league::player::display;
+use league::program::terminal::wrap;
 use league::protocol::{GameResult, Parity, ResultStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -116,6 +117,69 @@ fn help_of_each_program_fits_one_screen() {
             help.lines().all(|line| line.chars().count() <= 80),
             "{help}"
         );
+    }
+}
+
+/// Starts a program on a terminal. It says nothing on standard input, which never ends.
+const ON_A_TERMINAL: &str = "
+import os, pty, sys
+os.dup2(os.pipe()[0], 0)
+pty.spawn(sys.argv[1:], lambda fd: os.read(fd, 65536))
+";
+
+#[test]
+#[cfg(unix)]
+fn lines_on_a_terminal_fit_eighty_columns() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let run = |arguments: &str| {
+        let program = test.command("league", arguments);
+        let mut command = Command::new(PYTHON);
+        command
+            .args(["-c", ON_A_TERMINAL])
+            .arg(program.get_program());
+        let output = command.args(program.get_args()).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    for (arguments, last) in [
+        ("local --players 12 --port 0", "to keep: report.html"),
+        (
+            "local --mine `python3 -c 1`,even --cycles 2 --port 0",
+            "league: ",
+        ),
+        ("verify", "log shows a token"),
+    ] {
+        let text = run(arguments);
+        assert!(text.contains(last), "{text}");
+        let is_narrow = |line: &str| line.chars().count() <= 80;
+        assert!(text.lines().all(is_narrow), "{text}");
+    }
+
+    let menu = include_str!("../../Makefile").lines();
+    let menu = menu.filter(|line| !line.starts_with('\t'));
+    let mut items = menu.filter_map(|line| line.split_once("## "));
+    assert!(items.all(|(_, text)| text.chars().count() <= 62));
+}
+
+#[test]
+fn long_lines_are_broken_between_words() {
+    let words = "word ".repeat(20);
+    let line = words.trim_end();
+    let [first, rest] = [&line[..79], &line[80..]];
+    let path = "/".repeat(90);
+    for (text, wrapped) in [
+        (line.to_string(), format!("{first}\n    {rest}")),
+        (format!("a\n{line}"), format!("a\n{first}\n    {rest}")),
+        (line[..79].into(), line[..79].into()),
+        (format!("{first}s"), format!("{first}s")),
+        (format!("{first} s"), format!("{first}\n    s")),
+        (format!("to {path} s"), format!("to\n    {path}\n    s")),
+        (path.clone(), path.clone()),
+    ] {
+        assert_eq!(wrap(&text, true), wrapped);
+        assert_eq!(wrap(&text, false), text);
     }
 }
 

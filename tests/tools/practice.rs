@@ -152,7 +152,7 @@ P02  日本の\u{fffd}プレーヤー        3    1.250 ± 0.250  ────�
     assert!(lines.lines().all(|line| line.chars().count() <= 80));
     let first = [
         "\nThe first technical loss of each:",
-        "  R1M1    ada won, bob lost technically: P02 came late - P01 wins by default (make trace MATCH=R1M1 LOGS=a/logs)",
+        "  R1M1    ada won, bob lost technically: bob came late\n    (make trace MATCH=R1M1 LOGS=a/logs)",
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
     assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());
@@ -593,6 +593,7 @@ return random | print("your move? ", end="", flush=True); import time; time.slee
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
 run(choose) | pass | player.py (P01) has ended (
+run(choose) | run(chose) | `run(chose)`: NameError: name 'chose' is not defined
 run(choose) | pass | does its file end with run(choose)?"#;
 
 #[test]

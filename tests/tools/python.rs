@@ -4,6 +4,7 @@
 use super::support::fake::{self, converse, message_of_line};
 use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 use std::{fs, thread};
@@ -61,7 +62,7 @@ pub(super) fn check_failure(mut player: TestProcess, code: i32, text: &str) {
 
 #[test]
 fn template_has_no_long_lines() {
-    for (file, max_lines) in [(SCRIPT, 45), (REST, 840)] {
+    for (file, max_lines) in [(SCRIPT, 45), (REST, 870)] {
         let text = fs::read_to_string(file).unwrap();
         assert!(
             text.lines().all(|line| line.chars().count() <= 100),
@@ -675,4 +676,47 @@ fn players_of_one_machine_take_the_next_free_port() {
         players.push(player);
     }
     assert_ne!(urls[0], urls[1]);
+}
+
+/// Prints what the player in Python says of each result in a script.
+const DESCRIBE: &str = r#"
+import json, sys, types, league_player
+ada = types.SimpleNamespace(id="P01", names={"P01": "Ada", "P02": "Bob"})
+for line in open(sys.argv[1], encoding="utf-8"):
+    if line.startswith("> says result: "):
+        result = json.loads(line[15:])
+        arguments = result, result["choices"], "P02", result.get("reason", "")
+        print("  " + league_player.Player.describe(ada, *arguments))
+"#;
+
+#[test]
+fn results_are_told_as_by_the_player_in_rust() {
+    let Some(test) = test() else { return };
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let script = root.join("tests/scripts/invitations/results_in_names.txt");
+    let mut command = Command::new(PYTHON);
+    command
+        .args(["-c", DESCRIBE])
+        .arg(&script)
+        .env("PYTHONPATH", root.join("bin"));
+    let output = command.current_dir(&test.folder).output().unwrap();
+    let expected = fs::read_to_string(&script).unwrap().replace('\r', "");
+    let mut expected: Vec<&str> = expected.lines().collect();
+    expected.retain(|line| line.starts_with("  "));
+    let told = String::from_utf8(output.stdout).unwrap().replace('\r', "");
+    assert!(expected.iter().copied().eq(told.lines()), "{told}");
+}
+
+#[test]
+fn waiting_player_prints_each_line_once() {
+    let Some(test) = test() else { return };
+    let manager = FakeAgent::counting(|n, request| match n {
+        0 | 2 | 4 => FakeReply::Close,
+        1 | 3 => fake::status("503 Busy", "later"),
+        _ => fake::answers(request),
+    });
+    let player = start(&test, &manager.url, "");
+    player.line("player is P01");
+    let waiting = "waiting for the league manager at";
+    assert_eq!(count(&player, waiting), 2, "{}", player.errors());
 }

@@ -125,9 +125,12 @@ fn relayed_and_direct_players_play_all_matches() {
     let url = manager.url();
     let mut connected = connect_player(&test, &url, "P01");
     let looped = open(&url).play("P02", "odd");
+    let unused = open(&url);
+    let unused = thread::spawn(move || unused.poll(json!({})));
     let mut agents = test.agents(&manager, "REF01 P03 P04");
     manager.wait_for_success();
     wait_until("the loop ends", || looped.is_finished());
+    assert_eq!(unused.join().unwrap(), [Value::Null; 0]); // the manager ends
     connected.wait_for_success();
     agents.iter_mut().for_each(TestProcess::wait_for_success);
     test.check_played(4);
@@ -135,7 +138,7 @@ fn relayed_and_direct_players_play_all_matches() {
 
     // Polls are not logged, and what is passed on is logged once.
     let called = test.logged("tool_called");
-    assert_eq!(called.len(), 2, "{called:?}");
+    assert_eq!(called.len(), 3, "{called:?}"); // the relays are opened
     check_no_tokens(&test);
 }
 
@@ -198,6 +201,19 @@ fn request_gets_the_first_answer_of_its_own_player() {
     ada.answer(number, "late");
     ada.answer(next, "third");
     assert_eq!(answered(asked), (200, json!({"it": "third"}).to_string()));
+}
+
+#[test]
+fn tools_for_programs_are_listed_last() {
+    let (_test, manager) = with_manager("serve");
+    let listed = ask(&manager.url(), "tools/list", json!({}));
+    let mut tools = list_of(&listed["tools"]).to_vec();
+    for tool in tools.split_off(tools.len() - 3) {
+        assert!(text_of(&tool["name"]).contains("relay"), "{tool}");
+        assert!(text_of(&tool["description"]).starts_with("For programs: "));
+    }
+    let listed = json!(tools).to_string();
+    assert!(!listed.contains("For programs"), "{listed}");
 }
 
 #[test]

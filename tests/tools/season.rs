@@ -13,7 +13,7 @@ use crate::page::view::LeagueView;
 use league::json::decode;
 use league::manager::league::League;
 use league::manager::rounds::Waiting;
-use league::manager::screen::grid;
+use league::manager::screen::{champions, grid};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::{fs, path::Path};
@@ -57,8 +57,15 @@ P01>P02 P03>P04, P01>P03 P02>P04, P03>P02 P01?P04 |";
 #[test]
 fn players_with_equal_tiebreaks_share_a_rank() {
     for [script, groups] in rows(EQUALS) {
-        let equal = DerivedFields::of(&league(&script.replace(", ", " | "))).equals;
-        let came: Vec<String> = equal.iter().map(|group| group.join(" ")).collect();
+        let view = league(&script.replace(", ", " | "));
+        let ids = view.standings.iter().map(|row| row.player_id.as_str());
+        let mut equal = BTreeMap::<&String, Vec<&str>>::new();
+        for (rank, id) in view.ranks.iter().zip(ids) {
+            if rank.ends_with('=') {
+                equal.entry(rank).or_default().push(id);
+            }
+        }
+        let came: Vec<String> = equal.values().map(|group| group.join(" ")).collect();
         assert_eq!(came.join(", "), groups, "{script}");
     }
 }
@@ -68,7 +75,7 @@ const SENTENCES: &str = "
 P01=P02 | Luck: if all chose at random, a player would have 1 point or more in about 100 of 100 such leagues.
 P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 9 points or more in about 3 of 100 such leagues.
 P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 12 points or more in fewer than 1 of 100 such leagues.
-P01!P02, P01>P02 | Luck: 3 of its 6 points came from technical losses. With these as they were, and random choices in all other matches, a player would have 6 points or more in about 25 of 100 such leagues.";
+P01!P02, P01>P02 | Luck: 3 of the 6 points of P01 came from technical losses. With these as they were, and random choices in all other matches, a player would have 6 points or more in about 25 of 100 such leagues.";
 
 #[test]
 fn forfeits_do_not_count_as_luck() {
@@ -116,7 +123,7 @@ fn season_is_ordered_by_points_per_match() {
         "P01 1 of 1, 3 points, 1.5", // 3 points in one match are more than 4 in four
         "P03 0 of 1, 3 points, 3",
         "P04 0 of 1, 3 points, 3",
-        "P05 0 of 1, 4 points, 4", // equal to P02 in all but the id
+        "P05 1 of 1, 4 points, 4", // equal to P02 in everything: both have the title
         "P02 1 of 2, 4 points, 5.5",
     ];
     assert_eq!(told.collect::<Vec<_>>(), wanted);
@@ -126,9 +133,13 @@ fn season_is_ordered_by_points_per_match() {
 fn tables_fit_a_terminal_and_name_what_they_leave_out() {
     let name = "x".repeat(50);
     let league = offline::told(&format!("{name}=B C=D"));
-    let shown = grid(&league.table(), 1);
+    let shown = grid(&league.table(), &league.ranks(), 1);
     assert!(
         shown.ends_with("\n… and 3 more: standings.json has all"),
+        "{shown}"
+    );
+    assert!(
+        shown.lines().all(|line| line.chars().count() <= 80),
         "{shown}"
     );
     let mut players = BTreeMap::new();
@@ -158,7 +169,7 @@ fn season_leaves_out_local_leagues_unless_named() {
     keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
     keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
     let (_, output) = test.run_tool("season");
-    let champion = "  2025-01-15  champion: P02\n";
+    let champion = "  2025-01-15  Champion: P02 (P02)\n";
     assert!(
         output.starts_with("1 league, ") && output.contains(champion),
         "{output}"
@@ -264,7 +275,7 @@ fn groups_left_out_of_a_stage_are_named() {
         code == Some(0) && states.contains("001  over\n"),
         "{states}"
     );
-    check_contains(&shown, "001  2025-01-15  champion: P03\n");
+    check_contains(&shown, "001  2025-01-15  Champion: P03 (P03)\n");
     assert_eq!(run(""), run(""), "the same twice");
     // P04 is third in the table, but its two draws with equal choices are worth less than two
     // matches that others had.
@@ -309,5 +320,37 @@ pub fn document(league: &League, is_local: bool) -> LeagueView {
     LeagueView {
         league_id: "league_2025_even_odd".into(),
         ..copy(league, &Waiting::default(), heading, None)
+    }
+}
+
+#[test]
+fn equal_players_share_a_rank_and_the_title_everywhere() {
+    let league = offline::told("P01=P02 P03>P04 | P01>P04 P02>P03");
+    let (table, ranks) = (league.table(), league.ranks());
+    assert_eq!(ranks, ["1=", "1=", "3", "4"]);
+    assert_eq!(
+        champions(&table, &ranks),
+        "Champions: P01 (P01) and P02 (P02)"
+    );
+    let shown = grid(&table, &ranks, 2);
+    for row in ["\n  1=  P01  P01 ", "\n  1=  P02  P02 "] {
+        check_contains(&shown, row);
+    }
+
+    // The files, and a season of this league alone, say the same.
+    let view = document(&league, false);
+    let file = standings(&view, &BTreeMap::new());
+    for row in [
+        "\n1=,P01,P01,2,1,1,0,4,",
+        "\n1=,P02,P02,2,1,1,0,4,",
+        "\n3,P03,",
+    ] {
+        check_contains(&file, row);
+    }
+    let mut players = BTreeMap::new();
+    add(&mut players, &view);
+    let season = self::table(&rank_players(players));
+    for name in ["P01", "P02"] {
+        check_contains(&season, &format!("\n  1=  {name}           1       1  "));
     }
 }

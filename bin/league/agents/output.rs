@@ -5,7 +5,7 @@
 //! match.
 
 use league::net::sync::spawn;
-use league::program::terminal::{print_error, print_line, sanitize};
+use league::program::terminal::{print_error, print_whole_line, sanitize};
 use league::values::truncate;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -28,7 +28,7 @@ pub fn print_output(name: &str, child: &mut Child) {
     if let Some(stdout) = child.stdout.take() {
         spawn("output", move || {
             read_lines(stdout, |line| {
-                print_line(&sanitize(&format!("{printed}: {line}")));
+                print_whole_line(&sanitize(&format!("{printed}: {line}")));
             });
         });
     }

@@ -113,13 +113,17 @@ impl Connection {
             return;
         }
 
-        if let Err(error) = self.open() {
-            let (manager, problem) = (&self.manager.endpoint, error.explain());
-            let text = format!("waiting for the league manager at {manager}: it {problem}");
-            print_error(&text);
-            while self.open().is_err() {
-                thread::sleep(RETRY_INTERVAL);
+        // A manager that opens a new lobby is away for a moment.
+        let patience = if seen == 0 { 1 } else { 3 };
+        let mut attempts = 0;
+        while let Err(error) = self.open() {
+            attempts += 1;
+            if attempts == patience {
+                let (manager, problem) = (&self.manager.endpoint, error.explain());
+                let text = format!("waiting for the league manager at {manager}: it {problem}");
+                print_error(&text);
             }
+            thread::sleep(RETRY_INTERVAL);
         }
         *opened += 1;
 
@@ -132,7 +136,15 @@ impl Connection {
     /// Answers a call of the player, which takes this program for its manager.
     fn answer_player(&self, http: &HttpRequest) -> Response {
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
-        match self.call_manager(&call) {
+        let seen = *lock(&self.opened);
+        let mut answer = self.call_manager(&call);
+        if (answer.as_ref())
+            .is_ok_and(|answer| answer["result"]["context"]["field"] == "relay_token")
+        {
+            self.open_again(seen); // a manager that was restarted has no relays
+            answer = self.call_manager(&call);
+        }
+        match answer {
             Ok(answer) => Response::new(OK, answer.to_string()),
             Err(error) => Response::text("502 Bad Gateway", error.explain()),
         }

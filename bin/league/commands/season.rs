@@ -14,9 +14,10 @@ use crate::files::{finished_league, finished_leagues};
 use crate::page::expected_points::expected_by_player;
 use crate::page::tables::{columns, csv};
 use crate::page::view::LeagueView;
+use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::{Access, league_folder, replace};
-use league::program::terminal::{plural, print_error, print_line, sanitize};
+use league::program::terminal::{plural, print_error, print_line, print_whole_line, sanitize};
 use league::program::{data_folder, load_config};
 use league::protocol::{AgentKind, Standing};
 use league::values::{Timestamp, truncate};
@@ -159,7 +160,7 @@ fn run_stage(args: &Args, folders: &BTreeSet<PathBuf>) -> Result<(), Exit> {
     }
 
     check_complete(args, left_out, folders.len())?;
-    entrants::text(&next).lines().for_each(print_line);
+    entrants::text(&next).lines().for_each(print_whole_line);
     Ok(())
 }
 
@@ -273,10 +274,10 @@ fn best_entrants(
 /// Adds a league to the sums of its players.
 pub fn add(players: &mut BTreeMap<String, Sums>, league: &LeagueView) {
     let expected = expected_by_player(league);
-    for row in &league.standings {
+    for (row, rank) in league.standings.iter().zip(&league.ranks) {
         let sums = players.entry(name(league, row)).or_default();
         sums.leagues += 1;
-        sums.titles += u32::from(row.rank == 1);
+        sums.titles += u32::from(*rank == league.ranks[0]);
         sums.played += row.played;
         sums.wins += row.wins;
         sums.draws += row.draws;
@@ -315,7 +316,7 @@ fn end(league: &LeagueView) -> Option<Timestamp> {
     times.max()
 }
 
-/// Returns the day of a league, its name, and its champion.
+/// Returns the day of a league, its name, and its champions.
 fn title(league: &LeagueView) -> String {
     let mut title = String::new();
     if let Some(end) = end(league) {
@@ -324,9 +325,9 @@ fn title(league: &LeagueView) -> String {
     if let Some(name) = &league.league.name {
         title += &format!("  {name}");
     }
-    let champion = league.standings.first().map(|row| name(league, row));
+    let champions = champions(&league.standings, &league.ranks);
 
-    title + "  champion: " + &champion.unwrap_or_default()
+    format!("{title}  {champions}")
 }
 
 /// Returns the table with an explanation, for a terminal.
@@ -347,11 +348,22 @@ fn shown_cells(mut row: Value) -> Value {
     row
 }
 
+/// Returns the rank of a player: those with as many points per match share the best, `1=`.
+fn rank(players: &[(String, Sums)], own: &Sums) -> String {
+    let points = |(_, sums): &(String, Sums)| sums.points_per_match();
+    let own = own.points_per_match();
+    let best = 1 + players.iter().filter(|other| points(other) > own).count();
+    match players.iter().filter(|other| points(other) == own).count() {
+        1 => best.to_string(),
+        _ => format!("{best}="),
+    }
+}
+
 /// Returns the rows of the table.
 fn rows(players: &[(String, Sums)]) -> impl Iterator<Item = Value> {
-    (1..).zip(players).map(|(rank, (name, sums))| {
+    players.iter().map(|(name, sums)| {
         json!([
-            rank,
+            rank(players, sums),
             name,
             sums.leagues,
             sums.titles,

@@ -12,8 +12,7 @@ use crate::page::expected_points::{PairValues, expected_by_player, outcomes, pai
 use crate::page::view::LeagueView;
 use crate::practice::comparison::Comparison;
 use league::games;
-use league::manager::standings::rank_groups;
-use league::program::terminal::plural;
+use league::program::terminal::{plural, sanitize};
 use league::protocol::{LeaguePhase, ResultStatus};
 use league::values::ByPlayer;
 use serde::Serialize;
@@ -32,8 +31,6 @@ pub struct DerivedFields {
     pub worth: PairValues,
     /// The last position by match, as a text, in a game by turns.
     pub positions: BTreeMap<String, String>,
-    /// Groups of players that are equal by all tie-breaks: only their ids decide the order.
-    pub equals: Vec<Vec<String>>,
     /// A sentence about the champion's luck, once the league is over.
     pub luck: Option<String>,
     /// The answer of a comparison, or how far it is.
@@ -48,7 +45,6 @@ impl DerivedFields {
             expected_points: expected_by_player(view),
             worth: pair_values_in(view),
             positions: positions(view),
-            equals: equal_players(view),
             luck: if is_over { luck(view) } else { None },
             comparison: Comparison::newest(view).map(|comparison| comparison.news()),
         }
@@ -70,23 +66,6 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
         }
     }
     positions
-}
-
-/// Returns the groups of two or more players that are equal by all tie-breaks.
-fn equal_players(view: &LeagueView) -> Vec<Vec<String>> {
-    let tiebreakers = &view.league.scoring.tiebreakers;
-    let scores: Vec<_> = view
-        .matches()
-        .filter_map(|the_match| the_match.score.as_ref())
-        .collect();
-
-    let mut equals = Vec::new();
-    for group in rank_groups(view.standings.clone(), tiebreakers, &scores) {
-        if group.len() > 1 {
-            equals.push(group.into_iter().map(|row| row.player_id).collect());
-        }
-    }
-    equals
 }
 
 /// Returns the share of leagues in which some player gets at least `points`. Players are numbers:
@@ -150,8 +129,9 @@ fn luck(view: &LeagueView) -> Option<String> {
     let condition = match technical_points[0] {
         0 => "if all chose at random".into(),
         technical => format!(
-            "{technical} of its {points} came from technical losses. \
-             With these as they were, and random choices in all other matches"
+            "{technical} of the {points} of {} came from technical losses. \
+             With these as they were, and random choices in all other matches",
+            sanitize(&champion.display_name)
         ),
     };
     let chance = chance(&technical_points, &pairings, &outcomes, champion.points);

@@ -223,6 +223,7 @@ pub fn copy(
             points: first.points,
         }),
         standings,
+        ranks: league.ranks(),
         version: Some(version),
     }
 }

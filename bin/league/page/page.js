@@ -186,14 +186,8 @@ function matchStatus(match, round) {
   return "to come";
 }
 
-/** Returns the group of players that are equal by all tie-breaks to this one, itself included. */
-const equalPlayers = id => league.equals.find(group => group.includes(id)) ?? [id];
 /** Returns the rank as a text: equal players share the best of their ranks. */
-function rankOf(row) {
-  const group = equalPlayers(row.player_id);
-  if (group.length === 1 || league.matches_completed === 0) return String(row.rank);
-  return `${Math.min(...league.standings.filter(other => group.includes(other.player_id)).map(other => other.rank))}=`;
-}
+const rankOf = row => league.matches_completed ? league.ranks[row.rank - 1] : String(row.rank);
 
 /** Returns the letter of a result for one player, and the class of its colour. */
 function resultLetter(match, id) {
@@ -310,17 +304,14 @@ function drawNotice() {
   setText($("notice"), text);
   setClass($("notice"), classes);
 }
-/** Returns the reason why the league waits: the names of players instead of ids of referees, and local times of day. */
+/** Returns the reason why the league waits: for matches, their players without the referees. */
 function waitingReason() {
-  const times = league.reason.match(/\d{4}-\d\d-\d\dT[\d:.]+Z/g) ?? [];
-  const timeOfDay = time => new Date(time).toLocaleTimeString(undefined, { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-  if (!/^waiting for REF\d+ to report/.test(league.reason)) {
-    return times.reduce((text, time) => text.replace(time, timeOfDay(time)), league.reason);
-  }
+  const times = league.reason.match(/(?<=\(until )[\d:]+( UTC)?(?=\))/g);
+  if (!times) return league.reason;
   const open = league.rounds[league.current_round - 1].matches.filter(match => !match.ending);
   const pairs = open.map(match => rivals(match).map(id => name(id)).join(" – "));
   const shown = pairs.length > 4 ? [...pairs.slice(0, 3), `${pairs.length - 3} more`] : pairs;
-  return `still in play: ${list(shown)}, until ${timeOfDay(times.sort().at(-1))} at most`;
+  return `still in play: ${list(shown)}, until ${times.sort().at(-1)} at most`;
 }
 
 // ------------------------------------------------------------------------------------------------------ the lobby
@@ -418,14 +409,14 @@ function drawTable() {
     { head: "W-D-L", classes: "n narrow", value: row => `${row.wins}-${row.draws}-${row.losses}` },
     { head: "T", classes: "n broad", title: "technical losses, which are among the losses", value: row => technical(row.player_id) },
   ], rows, row => row.player_id);
-  const equal = league.equals.some(group => league.matches_completed > 0 && rows.some(row => group.includes(row.player_id)));
-  setText($("equals"), equal ? "= marks players that are equal in everything: their order is decided by id." : "");
+  setText($("equals"), rows.some(row => rankOf(row).endsWith("=")) ? "= marks players that are equal in everything: their order is decided by id." : "");
   document.querySelectorAll(".meaning").forEach(paragraph => setText(paragraph, meaning()));
 }
 
 /** Returns the champion and the players that are equal to it. */
 function champions() {
-  return league.champion ? equalPlayers(league.champion.player_id) : [];
+  const best = league.standings.filter(row => rankOf(row) === league.ranks[0]);
+  return league.champion ? best.map(row => row.player_id) : [];
 }
 /** Writes who is in the lead, or the champion: the same box, so that nothing moves at the end. */
 function drawChampion() {

@@ -51,9 +51,9 @@ fn terminal_cell(cell: &Value) -> String {
     cell.as_str().map_or(cell.to_string(), sanitize)
 }
 
-fn standing_cells(row: &Standing) -> Vec<Value> {
+fn standing_cells(row: &Standing, rank: &str) -> Vec<Value> {
     vec![
-        row.rank.into(),
+        rank.into(),
         row.player_id.clone().into(),
         row.display_name.clone().into(),
         row.played.into(),
@@ -163,10 +163,10 @@ fn display_name<'a>(view: &'a LeagueView, id: &str) -> Option<&'a str> {
 /// Returns the table of a league as CSV, with the expected points by player.
 pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String {
     let mut rows = Vec::new();
-    for row in &view.standings {
+    for (row, rank) in view.standings.iter().zip(&view.ranks) {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
 
-        let mut cells = standing_cells(row);
+        let mut cells = standing_cells(row, rank);
         cells.push(json!(expected.get(&row.player_id)));
         cells.push(json!(agent.and_then(|agent| agent.technical_losses)));
         rows.push(Value::from(cells));

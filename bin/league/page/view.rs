@@ -39,7 +39,7 @@ pub struct GetLeague {
 }
 
 /// The whole league. `version` grows with every document. A round that has not changed is shared
-/// with the document before. `next_at` is the time at which the matches of an announced round
+/// with the document before. `ranks` has those of the table for people, like `1=`. `next_at` is the time at which the matches of an announced round
 /// begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueView {
@@ -54,6 +54,7 @@ pub struct LeagueView {
     pub total_matches: u32,
     pub agents: Vec<AgentView>,
     pub standings: Vec<Standing>,
+    pub ranks: Vec<String>,
     pub rounds: Vec<Arc<RoundView>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,

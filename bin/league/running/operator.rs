@@ -467,7 +467,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
         lines.push(format!(
             "round {round} of {rounds}, {done} of {all} matches are over: {phase}"
         ));
-        lines.push(grid(&view.standings, LEADERS));
+        lines.push(grid(&view.standings, &view.ranks, LEADERS));
     }
 
     // All agents are listed in the lobby, later only those that do not answer.
