@@ -182,9 +182,7 @@ impl Manager {
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
-            terminal: Terminal {
-                quiet: program.args.has("--quiet"),
-            },
+            terminal: program.terminal,
             screen: Mutex::default(),
             written_files: Mutex::default(),
             automatic_start,
@@ -241,9 +239,13 @@ impl Manager {
         if is_new {
             log.system_event(Level::Info, "league_begun", "no agent has registered yet");
         } else if !is_closed {
-            let text = "an unfinished league was found: it goes on (--fresh sets it aside instead)";
-            log.system_event(Level::Info, "resumed", text);
-            self.terminal.print_line(text);
+            let found = match self.store.read(|league| league.started) {
+                true => "an unfinished league was found: it goes on",
+                false => "a lobby was found: it is open again",
+            };
+            let text = format!("{found} (--fresh sets it aside instead)");
+            log.system_event(Level::Info, "resumed", text.as_str());
+            self.terminal.print_line(&text);
         }
     }
 

@@ -65,7 +65,7 @@ pub struct Program {
     pub port: u16,
     /// The socket of the port.
     pub listener: TcpListener,
-    /// Standard output. A manager that is quiet still says where it listens.
+    /// Standard output.
     pub terminal: Terminal,
     /// Sends and logs.
     pub client: Arc<Client>,
@@ -106,7 +106,7 @@ impl Program {
         Ok(Program {
             client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
             terminal: Terminal {
-                quiet: kind == AgentKind::Player && args.has("--quiet"),
+                quiet: args.has("--quiet"),
             },
             data: data_folder(&args),
             endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),

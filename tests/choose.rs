@@ -31,7 +31,12 @@ fn main() -> ExitCode {
                         .copied()
                         .flatten()
                         .unwrap_or(Parity::Odd),
-                    _ => Parity::Even,
+                    _ => {
+                        // A panic in a thread of the player's own ends that thread only.
+                        let ended = thread::spawn(|| panic!("in a thread")).join();
+                        assert!(ended.is_err());
+                        Parity::Even
+                    }
                 },
             )
         }
@@ -80,22 +85,25 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
     manager.wait_for_success();
     panics.wait_for_success();
     slow.wait_for_success();
-    let over = "P02 gave no answer to choose_parity within 1.5 s, at the last of 3 attempts - P01 wins by default";
     let seen_by_the_one = "P01: R1M1: your choose panicked at tests/choose.rs:
         : index out of bounds: the len is 0 but the index is 0";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
-    for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
+    let [won, lost] = ["P02 did not answer, so you win", "you did not answer"];
+    for (agent, over, lines) in [
+        (&panics, won, seen_by_the_one),
+        (&slow, lost, seen_by_the_other),
+    ] {
         let output = agent.output();
-        assert!(output.contains(&format!("R1M1: {over}")), "{output}");
+        assert!(output.contains(" did not answer, so "), "{output}");
         lines
             .lines()
             .for_each(|line| agent.wait_for_error(line.trim()));
     }
-    assert!(
-        !panics.errors().contains("JSON-RPC error"),
-        "the referee's echo"
-    );
+    panics.wait_for_error("in a thread");
+    for text in ["JSON-RPC error", "restarting the process"] {
+        assert!(!panics.errors().contains(text), "{text}");
+    }
     let choices = test.events("Recorded")[0]["result"]["details"]["choices"].clone();
     assert_eq!(
         choices,

@@ -109,7 +109,7 @@ fn field() {
     }
     assert!(
         durations[0] >= SLOW && durations[1] < durations[0],
-        "the first match took {SLOW} ms longer: {durations:?}"
+        "the first match took {SLOW} ms longer than the second, but duration_ms is {durations:?}"
     );
 }
 
@@ -124,7 +124,8 @@ fn pause() {
         let rounds: Vec<&Value> = breaks.iter().map(|message| &message["round_id"]).collect();
         assert!(
             rounds == [1, 2],
-            "{player} received breaks after rounds {rounds:?}, expected 1 and 2 of 3"
+            "{player} received breaks after the rounds {}, expected [1,2] of three",
+            json!(rounds)
         );
 
         // The log has the messages in their order.

@@ -273,6 +273,13 @@ impl ManagerHooks for ToolHooks {
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
+        self.write_marks(manager)?;
+        if self.setup.kind == LeagueKind::Class {
+            let is_lobby = manager.status().status == LeaguePhase::Waiting;
+            screen::greet(&manager.program.endpoint, is_lobby);
+            rehearsal::follow(manager, &self.document, &self.relays);
+            operator::listen(&manager.program);
+        }
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
@@ -280,17 +287,10 @@ impl ManagerHooks for ToolHooks {
                 screen::trace_hint(league, the_match, "")
             }),
         }
-        self.write_marks(manager)?;
 
         let is_closed = manager.store.read(|league| league.closed);
         if self.setup.kind != LeagueKind::Serve && !is_closed {
             self.start_children(manager)?;
-        }
-        if self.setup.kind == LeagueKind::Class {
-            let is_lobby = manager.status().status == LeaguePhase::Waiting;
-            screen::greet(&manager.program.endpoint, is_lobby);
-            rehearsal::follow(manager, &self.document, &self.relays);
-            operator::listen(&manager.program);
         }
 
         // The league does not begin without its own agents.

@@ -102,7 +102,7 @@ impl League {
         let is_over = self.is_over();
         if is_over != (action == ControlAction::NewLobby) {
             let phase = if is_over { "over" } else { "not over yet" };
-            let problem = format!("got {action}, but the league is {phase}");
+            let problem = format!("the league is {phase}");
             return Err(invalid_order("action", problem));
         }
 

@@ -53,7 +53,7 @@ impl Manager {
         let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
         let (version, lines, end) = self.store.read(|league| {
             let lines = screen.news(self, league);
-            (league.version, lines, screen.final_lines(league))
+            (league.version, lines, screen.final_lines(self, league))
         });
 
         for line in lines {
@@ -154,8 +154,9 @@ impl Screen {
         lines
     }
 
-    /// Returns the final table and the champion when the league is over.
-    fn final_lines(&mut self, league: &League) -> Option<String> {
+    /// Returns the final table and the champion when the league is over; with --quiet only the
+    /// champion, in one line with the data folder.
+    fn final_lines(&mut self, manager: &Manager, league: &League) -> Option<String> {
         if !league.is_over() {
             return None; // The table of a running league is not made each time.
         }
@@ -164,11 +165,12 @@ impl Screen {
 
         let (table, ranks) = (league.table(), league.ranks());
         let points = plural(table.first()?.points, "point");
-        Some(format!(
-            "\n{}\n\n{} with {points}",
-            grid(&table, &ranks, usize::MAX),
-            champions(&table, &ranks),
-        ))
+        let end = format!("{} with {points}", champions(&table, &ranks));
+        if manager.terminal.quiet {
+            return Some(format!("{}: {end}", manager.program.data.display()));
+        }
+
+        Some(format!("\n{}\n\n{end}", grid(&table, &ranks, usize::MAX)))
     }
 }
 
@@ -225,8 +227,7 @@ pub fn champions(standings: &[Standing], ranks: &[String]) -> String {
             ));
         }
     }
-    let s = if names.len() > 1 { "s" } else { "" };
-    format!("Champion{s}: {}", names.join(" and "))
+    format!("Champion: {}", names.join(" and "))
 }
 
 /// Returns the first rows of a league's table, with the ranks for people.

@@ -71,7 +71,7 @@ fn killed_referee_is_replaced_in_any_state() {
         assert_eq!(last["conversation_id"], new["conversation_id"], "{state}");
         // The connection was refused, or broke off during a call.
         let is_lost = |line: &str| {
-            line.starts_with("REF01 could not be reached (")
+            line.contains(" (REF01) could not be reached (")
                 && line.ends_with("); its matches are announced again")
         };
         let output = manager.output();
@@ -111,7 +111,7 @@ fn matches_of_a_failing_referee_are_reassigned() {
         wait_for_all(&mut manager, &mut second);
         check_one_result(&test, "REF02");
         assert_eq!(first_referee(&test), "REF01", "{why}");
-        let line = format!("REF01 {why}; its matches are announced again");
+        let line = format!("(REF01) {why}; its matches are announced again");
         check_contains(&manager.output(), &line);
     }
 }

@@ -144,7 +144,7 @@ fn two_local_leagues_in_one_folder_do_not_disturb_each_other() {
                 continue;
             }
             played += 1;
-            check_contains(&league.output(), "Champion: ");
+            check_contains(&league.output(), "Champion");
             let mut lines = json_lines(&folder.join("journal.jsonl"));
             lines.retain(|line| line["result"]["details"]["drawn_number"].is_number());
             assert_eq!(lines.len(), 15, "all matches were played");
@@ -410,6 +410,13 @@ fn referees_of_a_class_return_to_their_ports() {
     wait_until("they are reachable again", || are_reachable(&again));
     let registered = test.count("Registered");
     assert_eq!(registered, 4, "no referee had to register another endpoint");
+
+    // The lobby is no unfinished league, and how to join stands above who is here.
+    again.line("a lobby was found: it is open again");
+    again.line("  help ");
+    let output = manager.output();
+    let first = output.find("is here").unwrap();
+    assert!(output.find("typed here:").unwrap() < first, "{output}");
 }
 
 /// Returns the command lines that name the folder of this test, on systems that list them.

@@ -313,19 +313,34 @@ fn terminal_shows_tables_between_rounds_or_quietly_the_result() {
     const HEADS: [&str; 5] = [
         "Rank  Id   Player",
         "Round ",
-        "Champion: ",
+        "Champion",
         "Luck: ",
         "to keep: ",
     ];
-    for (options, expected) in [("", [3, 3, 1, 1, 1]), ("--quiet", [1, 0, 1, 0, 0])] {
-        let output = TestLeague::new("").local(options);
-        let has_control_characters = output.contains(['\x1b', '\r']);
-        assert!(!has_control_characters, "it is no terminal: {output}");
-        for (head, expected) in HEADS.into_iter().zip(expected) {
-            let count = output.lines().filter(|line| line.starts_with(head)).count();
-            assert_eq!(count, expected, "{head}: {output}");
-        }
+    let output = TestLeague::new("").local("");
+    let has_control_characters = output.contains(['\x1b', '\r']);
+    assert!(!has_control_characters, "it is no terminal: {output}");
+    for (head, expected) in HEADS.into_iter().zip([3, 3, 1, 1, 1]) {
+        let count = output.lines().filter(|line| line.starts_with(head)).count();
+        assert_eq!(count, expected, "{head}: {output}");
     }
+
+    // A league that is quiet prints one line, also with players that are started by a command.
+    let test = TestLeague::new("");
+    let file = test.folder.join("entrants.txt");
+    let player = executable("player");
+    let entrants = format!("Ada\t{}\nBob\teven\n", player.display());
+    fs::write(&file, entrants).unwrap();
+    let line = format!("local --quiet --port 0 --entrants {}", file.display());
+    let data = test.folder.join("data");
+    let (code, output) = test.run_tool(&line);
+    let end = format!("{}: Champion", data.display());
+    assert!(code == Some(0) && output.starts_with(&end), "{output}");
+    assert_eq!(output.lines().count(), 1, "{output}");
+    let (code, output) = test.run_tool(&line);
+    let over = format!("{}: this league is over", data.display());
+    assert!(code == Some(0) && output.contains(&over), "{output}");
+    assert_eq!(output.lines().count(), 1, "{output}");
     for (text, columns) in [("abc", 3), ("日本", 4), ("🎲", 2), ("אבג", 3)] {
         assert_eq!(width(text), columns, "{text}");
     }

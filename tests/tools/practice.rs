@@ -191,7 +191,7 @@ fn own_player_is_compared_by_its_rivals_and_not_with_them() {
 const REFUSED: &str = "
 serve --mine ada | league serve --help lists all
 local --cycles 0 | expected 1 to 400
-local --cycles 401 | expected 1 to 400
+local --cycles 401 | expected 1 to 400 (make: CYCLES=20)
 local --players 3 --mine a,b --mine c,d | expected at least 4
 local --mine no-such-program | no-such-program
 local --mine `player --version` | before it registered, so the league does not begin
@@ -213,7 +213,7 @@ fn practice_replaces_only_the_last_practice() {
     fs::remove_dir_all(foreign.parent().unwrap()).unwrap();
 
     // A real league, which is the same with the same seed.
-    let champion = |output: String| output.split_once("Champion: ").unwrap().1[..30].to_string();
+    let champion = |output: String| output.split_once("\nChampion").unwrap().1[..30].to_string();
     let first = champion(test.local("--players 8 --seed 7"));
     assert_eq!(champion(test.local("--players 8 --seed 7")), first);
     let real = fs::read(test.league_file("journal.jsonl")).unwrap();
@@ -275,7 +275,7 @@ fn league_is_played_in_an_empty_folder() {
     assert_eq!(code, Some(2), "the plain programs bring no configuration");
     let (code, output) = run("league", "local --port 0 --players 2");
     check_contains(&output, "there was no folder config here");
-    check_contains(&output, "Champion: ");
+    check_contains(&output, "Champion");
     assert_eq!(code, Some(0), "{output}");
 }
 
@@ -659,6 +659,12 @@ fn own_player_has_its_place_without_cycles_and_a_legend_for_doubtful_grades() {
     check_contains(&cycle, " of 3 with ");
     let (_, cycles) = test.run_tool("local --port 0 --players 3 --mine player --cycles 3");
     assert!(!cycles.contains(" of 3 with "), "{cycles}");
+
+    // A player by hand ends with the league here, and does not say that it goes on.
+    let options = "--move-timeout-sec 2.5 --players 2 --mine mcp:even";
+    let (_, by_hand) = test.run_tool(&format!("local --port 0 {options}"));
+    check_contains(&by_hand, "open this address in a browser");
+    assert!(!by_hand.contains("still serving"), "{by_hand}");
 
     // Better than a coin, with a difference of two to three errors.
     let doubtful =

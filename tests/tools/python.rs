@@ -686,7 +686,7 @@ for line in open(sys.argv[1], encoding="utf-8"):
     if line.startswith("> says result: "):
         result = json.loads(line[15:])
         arguments = result, result["choices"], "P02", result.get("reason", "")
-        print("  " + league_player.Player.describe(ada, *arguments))
+        print("  " + league_player.Player.sentence(ada, *arguments))
 "#;
 
 #[test]

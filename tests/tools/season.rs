@@ -330,7 +330,7 @@ fn equal_players_share_a_rank_and_the_title_everywhere() {
     assert_eq!(ranks, ["1=", "1=", "3", "4"]);
     assert_eq!(
         champions(&table, &ranks),
-        "Champions: P01 (P01) and P02 (P02)"
+        "Champion: P01 (P01) and P02 (P02)"
     );
     let shown = grid(&table, &ranks, 2);
     for row in ["\n  1=  P01  P01 ", "\n  1=  P02  P02 "] {

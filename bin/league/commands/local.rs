@@ -40,7 +40,7 @@ pub const USAGE: Usage = Usage {
   --fresh                     set an unfinished league aside and start a new one
   --name TEXT                 what this league is called: --name \"10b, Tuesday\"
   --stay                      do not end with the league: serve on
-  --quiet                     print only the table at the end and the champion",
+  --quiet                     print one line at the end: the champion",
         SERVER,
         COMMON,
     ],
@@ -64,7 +64,9 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 
 /// Decides who plays, and takes the data folder.
 fn prepare(args: &mut Args) -> Result<Setup, Exit> {
-    let has_cycles = args.number("--cycles", 1..=400)?.is_some();
+    let cycles = args.number("--cycles", 1..=400);
+    let hint = |exit: Exit| Exit::usage(format!("{} (make: CYCLES=20)", exit.message));
+    let has_cycles = cycles.map_err(hint)?.is_some();
     let kind = if args.has("--new") {
         LeagueKind::Comparison
     } else if has_cycles || args.has("--mine") {
@@ -161,7 +163,11 @@ fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Resul
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {
-        let message = "this league is over (--fresh plays it again)".into();
+        let folder = data_folder(args);
+        let message = format!(
+            "{}: this league is over (--fresh plays it again)",
+            folder.display()
+        );
         return Err(Exit { code: 0, message });
     }
 
