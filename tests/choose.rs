@@ -95,7 +95,7 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
         (&slow, lost, seen_by_the_other),
     ] {
         let output = agent.output();
-        assert!(output.contains(" did not answer, so "), "{output}");
+        assert!(output.contains(&format!("R1M1: {over}")), "{output}");
         lines
             .lines()
             .for_each(|line| agent.wait_for_error(line.trim()));
