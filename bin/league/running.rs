@@ -186,6 +186,22 @@ impl ToolHooks {
         Ok(())
     }
 
+    /// Waits for the agents of this machine: the league does not begin without them.
+    fn wait_for_children(&self, manager: &Manager) -> Result<(), Exit> {
+        let mut named_at = Instant::now();
+        let mut patience = FIRST_PATIENCE;
+        while !self.is_complete(manager)? {
+            let changes = manager.store.change_count();
+            manager.store.wait_for_change(changes, CHECK_INTERVAL);
+            if named_at.elapsed() > patience {
+                let missing = lock(&self.children).missing(manager).join(", ");
+                print_error(&format!("waiting for {missing} to register"));
+                (named_at, patience) = (Instant::now(), LATER_PATIENCE);
+            }
+        }
+        Ok(())
+    }
+
     /// Returns true if all agents of this machine have registered, and no other player.
     fn is_complete(&self, manager: &Manager) -> Result<bool, Exit> {
         let is_complete = lock(&self.children).have_registered(manager)?;
@@ -293,18 +309,7 @@ impl ManagerHooks for ToolHooks {
             self.start_children(manager)?;
         }
 
-        // The league does not begin without its own agents.
-        let mut named_at = Instant::now();
-        let mut patience = FIRST_PATIENCE;
-        while !self.is_complete(manager)? {
-            let changes = manager.store.change_count();
-            manager.store.wait_for_change(changes, CHECK_INTERVAL);
-            if named_at.elapsed() > patience {
-                let missing = lock(&self.children).missing(manager).join(", ");
-                print_error(&format!("waiting for {missing} to register"));
-                (named_at, patience) = (Instant::now(), LATER_PATIENCE);
-            }
-        }
+        self.wait_for_children(manager)?;
         self.watch_children(manager);
 
         if self.setup.kind.is_practice() {

@@ -148,9 +148,7 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Reply, HandlerError> {
-        let referees = self
-            .store
-            .read(|league| self.notifier.available_referees(league));
+        let referees = (self.store).read(|league| self.notifier.available_referees(league));
         let trusted = self.is_operator(request);
         let meta = match trusted {
             true => meta.clone(),

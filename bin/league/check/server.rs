@@ -203,8 +203,9 @@ impl Examination {
         let mut params = call.json["params"].clone();
         let result = match call.method() {
             "open_relay" => {
-                let token = params["relay_token"].as_str().map(String::from);
-                let token = token.unwrap_or_else(|| secret(32));
+                self.relay.restart();
+                let shown = params["relay_token"].as_str();
+                let token = shown.map_or_else(|| secret(32), String::from);
                 json!({"relay_token": token, "contact_endpoint": self.relay_url})
             }
             "relay_next" if self.exchanges(REGISTRATION).is_empty() => json!({}), // none is open

@@ -64,17 +64,7 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 
 /// Decides who plays, and takes the data folder.
 fn prepare(args: &mut Args) -> Result<Setup, Exit> {
-    let cycles = args.number("--cycles", 1..=400);
-    let hint = |exit: Exit| Exit::usage(format!("{} (make: CYCLES=20)", exit.message));
-    let has_cycles = cycles.map_err(hint)?.is_some();
-    let kind = if args.has("--new") {
-        LeagueKind::Comparison
-    } else if has_cycles || args.has("--mine") {
-        LeagueKind::Practice
-    } else {
-        LeagueKind::Local
-    };
-
+    let kind = league_kind(args)?;
     let entrants = entrants(args, kind)?;
     if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
         hide_seed(args)?;
@@ -111,6 +101,19 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
         stored,
         _lock: Some(lock),
     })
+}
+
+fn league_kind(args: &Args) -> Result<LeagueKind, Exit> {
+    let cycles = args.number("--cycles", 1..=400);
+    let hint = |exit: Exit| Exit::usage(format!("{} (make: CYCLES=20)", exit.message));
+    let has_cycles = cycles.map_err(hint)?.is_some();
+    if args.has("--new") {
+        Ok(LeagueKind::Comparison)
+    } else if has_cycles || args.has("--mine") {
+        Ok(LeagueKind::Practice)
+    } else {
+        Ok(LeagueKind::Local)
+    }
 }
 
 /// Mixes the seed of the draws with a secret of the data folder, so that no player knows the

@@ -200,8 +200,7 @@ pub fn copy(
 
     let status = league.status(waiting.reason.clone());
     let standings = league.table();
-    let is_over = status.status == LeaguePhase::Completed;
-    let champion = standings.first().filter(|_| is_over);
+    let champion = (standings.first()).filter(|_| status.status == LeaguePhase::Completed);
 
     LeagueView {
         schema_version: "1.0.0".into(),

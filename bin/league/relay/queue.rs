@@ -134,6 +134,7 @@ impl Queue {
     pub fn restart(&self) {
         self.0.update(|state| {
             state.polls.clear();
+            state.polled_at = Instant::now(); // it is there, and polls in a moment
             for request in state.requests.values_mut() {
                 request.handed_out.clear();
             }
