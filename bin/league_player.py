@@ -375,9 +375,9 @@ class Player:
             **result, "match_id": match_id, "opponent_id": match.opponent_id,
             "round_id": match.round_id, "choices": choices, "moves": moves}
         reason = str(result.get("reason") or message.get("reason") or "")
-        print_line(f"{match_id}: {self.describe(result, choices, match.opponent_id, reason)}")
+        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id, reason)}")
 
-    def describe(self, result, choices, opponent_id, reason):
+    def sentence(self, result, choices, opponent_id, reason):
         """Returns a sentence about the result of a match, with names."""
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
         if result.get("status") == "TECHNICAL_LOSS":
