@@ -162,7 +162,8 @@ fn player_that_is_not_called_names_the_option() {
     let test = TestLeague::new("");
     for (file, name) in [(SCRIPT, "player.py"), (REST, "league_player.py")] {
         let text = fs::read_to_string(file).unwrap();
-        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 7 ");
+        let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 12 ");
+        let text = text.replace("MAX_DELAY = 5 ", "MAX_DELAY = 10 ");
         let text = text.replace("CHECK_INTERVAL = 2 ", "CHECK_INTERVAL = 0.1 ");
         fs::write(test.folder.join(name), text).unwrap();
     }
