@@ -89,7 +89,11 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
         : index out of bounds: the len is 0 but the index is 0";
     let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
-    for (agent, lines) in [(&panics, seen_by_the_one), (&slow, seen_by_the_other)] {
+    let [won, lost] = ["P02 did not answer, so you win", "you did not answer"];
+    for (agent, over, lines) in [
+        (&panics, won, seen_by_the_one),
+        (&slow, lost, seen_by_the_other),
+    ] {
         let output = agent.output();
         assert!(output.contains(&format!("R1M1: {over}")), "{output}");
         lines
