@@ -3,7 +3,7 @@
 //! for a file that is missing.
 
 use super::support::offline::{self, at, caller, local, meta, result_event, rules, seeded};
-use super::support::{TestLeague, check_contains, files, open_again, report, text_of};
+use super::support::{TestLeague, check_contains, files, open_again, report, text_of, until};
 use league::manager::journal::{OPERATOR_FILE, Store};
 use league::manager::league::Event;
 use league::player::history::{History, HistoryFile};
@@ -124,7 +124,12 @@ fn damaged_credentials_are_named_and_never_taken_for_missing_ones() {
                 && left[..whole.len() - 1] == whole[..whole.len() - 1]
                 && way != "zeros at the end";
         for asking in [&asking, &unnamed] {
-            match asking.find_saved(data) {
+            // A program that another test starts holds our locks until it runs.
+            let found = until(&way, || match asking.find_saved(data) {
+                Ok(None) => None,
+                found => Some(found),
+            });
+            match found {
                 Ok(found) => assert!(is_whole && found.as_ref() == Some(&own), "{way}: {found:?}"),
                 Err(exit) => {
                     let sentence = "P01.json is damaged; put it back, or remove it to register";
