@@ -18,7 +18,7 @@ const USAGE: Usage = Usage {
   --lead-sec N                seconds from announcement to matches
   --move-timeout-sec N        seconds for a move [as in system.json]
   --fresh                     set an unfinished league aside and start a new one
-  --quiet                     print one line at the end: the champion",
+  --quiet                     print only the table at the end and the champion",
         SERVER,
         COMMON,
     ],

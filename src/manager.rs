@@ -182,7 +182,9 @@ impl Manager {
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
-            terminal: program.terminal,
+            terminal: Terminal {
+                quiet: program.args.has("--quiet"),
+            },
             screen: Mutex::default(),
             written_files: Mutex::default(),
             automatic_start,

@@ -65,7 +65,8 @@ pub struct Program {
     pub port: u16,
     /// The socket of the port.
     pub listener: TcpListener,
-    /// Standard output.
+    /// Standard output. A manager that is quiet still says where it listens, unless it is alone
+    /// with its own agents.
     pub terminal: Terminal,
     /// Sends and logs.
     pub client: Arc<Client>,
@@ -106,7 +107,7 @@ impl Program {
         Ok(Program {
             client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
             terminal: Terminal {
-                quiet: args.has("--quiet"),
+                quiet: args.has("--quiet") && (kind == AgentKind::Player || args.has("--alone")),
             },
             data: data_folder(&args),
             endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),

@@ -299,6 +299,7 @@ impl ManagerHooks for ToolHooks {
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
+            LeagueKind::Local if manager.terminal.quiet => {}
             _ => manager::screen::follow(manager, |league, the_match| {
                 screen::trace_hint(league, the_match, "")
             }),
@@ -370,6 +371,9 @@ impl ManagerHooks for ToolHooks {
         let mut agents = view.agents.iter();
         if self.setup.kind.is_practice() {
             self.print_practice(manager, &view);
+        } else if self.setup.kind == LeagueKind::Local && manager.terminal.quiet {
+            let result = manager.store.read(manager::screen::result);
+            print_line(&format!("{}: {result}", data.display()));
         } else {
             if agents.any(|agent| agent.technical_losses > Some(0)) {
                 manager

@@ -53,7 +53,7 @@ impl Manager {
         let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
         let (version, lines, end) = self.store.read(|league| {
             let lines = screen.news(self, league);
-            (league.version, lines, screen.final_lines(self, league))
+            (league.version, lines, screen.final_lines(league))
         });
 
         for line in lines {
@@ -154,23 +154,15 @@ impl Screen {
         lines
     }
 
-    /// Returns the final table and the champion when the league is over; with --quiet only the
-    /// champion, in one line with the data folder.
-    fn final_lines(&mut self, manager: &Manager, league: &League) -> Option<String> {
+    /// Returns the final table and the champion when the league is over.
+    fn final_lines(&mut self, league: &League) -> Option<String> {
         if !league.is_over() {
             return None; // The table of a running league is not made each time.
         }
 
         self.has_ended = true;
-
-        let (table, ranks) = (league.table(), league.ranks());
-        let points = plural(table.first()?.points, "point");
-        let end = format!("{} with {points}", champions(&table, &ranks));
-        if manager.terminal.quiet {
-            return Some(format!("{}: {end}", manager.program.data.display()));
-        }
-
-        Some(format!("\n{}\n\n{end}", grid(&table, &ranks, usize::MAX)))
+        let table = grid(&league.table(), &league.ranks(), usize::MAX);
+        Some(format!("\n{table}\n\n{}", result(league)))
     }
 }
 
@@ -213,6 +205,14 @@ pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
 
 fn name(league: &League, player_id: &str) -> String {
     sanitize(&league.members[player_id].meta.display_name)
+}
+
+/// Returns how a league has ended: `Champion: Ada (P01) with 7 points`.
+pub fn result(league: &League) -> String {
+    let (table, ranks) = (league.table(), league.ranks());
+    let points = table.first().map_or(0, |best| best.points);
+    let points = plural(points, "point");
+    format!("{} with {points}", champions(&table, &ranks))
 }
 
 /// Returns `Champion: Ada (P01)`, or all players that share the first rank.

@@ -23,51 +23,52 @@ fn keys(value: &Value) -> String {
 
 #[test]
 fn three_programs_print_the_league_and_write_its_files() {
-    let (test, mut manager) = with_manager("--players 3");
-    let output = play(&test, &mut manager, "P01 P02 P03");
-    test.check_played(3);
+    for options in ["", "--quiet"] {
+        let (test, mut manager) = with_manager(&format!("--players 3 {options}"));
+        let output = play(&test, &mut manager, "P01 P02 P03");
+        test.check_played(3);
 
-    let table = test.table();
-    let columns = "player_id display_name played wins draws losses points";
-    let cells = |row: &Value| {
-        let cells = columns.split(' ').map(|column| row[column].to_string());
-        cells.collect::<Vec<_>>().join(" ").replace('"', "")
-    };
-    let (before, end) = output.rsplit_once("Rank  Id   Player").unwrap();
-    for (line, row) in end.lines().skip(1).zip(&table) {
-        let words: Vec<&str> = line.split_whitespace().collect();
-        assert_eq!(words[1..].join(" "), cells(row)); // equal players share a rank
-    }
-    let [name, id] = ["display_name", "player_id"].map(|key| text_of(&table[0][key]));
-    let points = &table[0]["points"];
-    for word in [
-        "\n\nChampion",
-        &format!(": {name} ({id})"),
-        &format!(" with {points} point"),
-    ] {
-        check_contains(end, word);
-    }
+        let table = test.table();
+        let columns = "player_id display_name played wins draws losses points";
+        let cells = |row: &Value| {
+            let cells = columns.split(' ').map(|column| row[column].to_string());
+            cells.collect::<Vec<_>>().join(" ").replace('"', "")
+        };
+        let (before, end) = output.rsplit_once("Rank  Id   Player").unwrap();
+        for (line, row) in end.lines().skip(1).zip(&table) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            assert_eq!(words[1..].join(" "), cells(row)); // equal players share a rank
+        }
+        let [name, id] = ["display_name", "player_id"].map(|key| text_of(&table[0][key]));
+        check_contains(end, &format!("\n\nChampion: {name} ({id})"));
+        let points = &table[0]["points"];
+        check_contains(end, &format!(" with {points} point"));
 
-    let mut lines = vec![
-        "Agent Alpha (P01) is here".to_string(),
-        "Referee Alpha (REF01) is here".to_string(),
-        "the league starts when these have registered: players 3, referees 1".to_string(),
-    ];
-    for round in list_of(&test.events("Started")[0]["rounds"]) {
-        let [a, b] = [0, 1].map(|seat| {
-            let row = table.iter().find(|row| row["player_id"] == round[0][seat]);
-            text_of(&row.unwrap()["display_name"])
-        });
-        lines.push(format!(" of 3: {a} meets {b}"));
-    }
-    for line in lines {
-        check_contains(before, &format!("{line}\n"));
-    }
-    for recorded in test.events("Recorded") {
-        let start = format!("  {} ", text_of(&recorded["match_id"]));
-        let line = before.lines().find(|line| line.starts_with(&start));
-        let number = &recorded["result"]["details"]["drawn_number"];
-        check_contains(line.unwrap(), &format!(": the number was {number}"));
+        if options == "--quiet" {
+            assert_eq!(before.trim_end().lines().count(), 1, "listening: {before}");
+            continue;
+        }
+        let mut lines = vec![
+            "Agent Alpha (P01) is here".to_string(),
+            "Referee Alpha (REF01) is here".to_string(),
+            "the league starts when these have registered: players 3, referees 1".to_string(),
+        ];
+        for round in list_of(&test.events("Started")[0]["rounds"]) {
+            let [a, b] = [0, 1].map(|seat| {
+                let row = table.iter().find(|row| row["player_id"] == round[0][seat]);
+                text_of(&row.unwrap()["display_name"])
+            });
+            lines.push(format!(" of 3: {a} meets {b}"));
+        }
+        for line in lines {
+            check_contains(before, &format!("{line}\n"));
+        }
+        for recorded in test.events("Recorded") {
+            let start = format!("  {} ", text_of(&recorded["match_id"]));
+            let line = before.lines().find(|line| line.starts_with(&start));
+            let number = &recorded["result"]["details"]["drawn_number"];
+            check_contains(line.unwrap(), &format!(": the number was {number}"));
+        }
     }
 }
 

@@ -87,8 +87,9 @@ impl TestLeague {
         command
     }
 
-    /// Starts a program and waits until it listens: on a free port, or on the given one; a quiet one, until
-    /// its league is over. If another program uses that port for a moment, the start is tried again.
+    /// Starts a program and waits until it listens: on a free port, or on the given one; a quiet
+    /// local league, until it is over. If another program uses that port for a moment, the start is
+    /// tried again.
     pub fn start(&self, program: &str, arguments: &str) -> TestProcess {
         until("the port is free", || {
             let agent = self.spawn(program, arguments);
@@ -98,7 +99,7 @@ impl TestLeague {
             if agent.errors().contains(" is in use; end the program") {
                 return None;
             }
-            if !arguments.contains("--quiet") {
+            if !(arguments.contains("local ") && arguments.contains("--quiet")) {
                 agent.line("listening on ");
             }
             Some(agent)

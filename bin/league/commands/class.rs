@@ -17,7 +17,7 @@ const OPTIONS: &str = "
   --fresh                     set an unfinished league aside and start a new one
   --name TEXT                 what this league is called: --name \"10b, Tuesday\"
   --stay                      serve on after the league, as a class always does
-  --quiet                     print one line at the end: the champion";
+  --quiet                     print only the table at the end and the champion";
 
 pub const USAGE: Usage = Usage {
     name: "league class",

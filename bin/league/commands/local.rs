@@ -78,6 +78,7 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     args.set("--players", &entrants.len().to_string());
     set_default(args, "--referees", "2");
     set_default(args, "--lead-sec", "0");
+    args.set("--alone", "");
 
     let lock = if kind.is_practice() {
         replace_last_practice(args)?
