@@ -213,17 +213,17 @@ impl<'a> Comparison<'a> {
     fn progress(&self) -> String {
         let (new, old) = (shown_name(self.new), shown_name(self.old));
         let evidence = self.evidence();
-        let side = if evidence < 0.0 {
-            "not better"
-        } else {
-            "better"
+        let percent = evidence.abs() * 100.0;
+        let answer = match evidence {
+            _ if self.blocks < MIN_BLOCKS => "too early to say".into(),
+            ..0.0 => format!("not better: {percent:.0} %"),
+            _ => format!("better: {percent:.0} %"),
         };
         format!(
-            "  cycle {:>3}   {new} {:.3}, {old} {:.3}   {side}: {:.0} %",
+            "  cycle {:>3}   {new} {:.3}, {old} {:.3}   {answer}",
             self.cycles(),
             self.new_points().mean,
             self.old_points().mean,
-            evidence.abs() * 100.0
         )
     }
 
