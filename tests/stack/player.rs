@@ -524,6 +524,7 @@ fn restarted_player_shows_the_result_of_its_match() {
     let player = player(&test, &manager, "");
     converse(&player.url(), RESTARTED);
     player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    player.wait_for_error("refused CHOOSE_PARITY_CALL");
     let refused = player.errors().matches("refused").count();
     assert_eq!(refused, 2, "{}", player.errors());
 }

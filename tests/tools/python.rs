@@ -654,6 +654,7 @@ fn restarted_player_shows_the_result_of_its_match() {
     let (_manager, player) = start_registered(&test, SCRIPT);
     converse(&player.url(), RESTARTED);
     player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    player.wait_for_error("refused CHOOSE_PARITY_CALL");
     assert_eq!(count(&player, "refused"), 2, "{}", player.errors());
 }
 
