@@ -488,6 +488,10 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
 
 fn agent_line(agent: &AgentView) -> String {
     let state = match (&agent.trouble, &agent.rehearsal) {
+        (Some(trouble), _) if trouble.starts_with("could not be reached") => {
+            let hint = "if nothing can call that machine, add --relay";
+            format!("{}; {hint}", sanitize(trouble))
+        }
         (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),
         (None, Some(verdict)) => sanitize(verdict),
         (None, None) if agent.reachable == Some(true) => "answers".into(),
