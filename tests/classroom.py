@@ -17,7 +17,7 @@ and no player may remember another result. In the last one no terminal may show 
 """
 
 import atexit, collections, json, os, pathlib, re, shutil, subprocess, sys, tempfile, time
-from real_league import PROJECT, TOKEN
+from real_league import PROJECT, TOKEN, wrong_memories
 
 LAPTOPS, CONNECTED = 14, 2
 MATCHES = LAPTOPS * (LAPTOPS - 1) // 2
@@ -162,14 +162,9 @@ class Class:
             if name not in {f"Student{n}" for n in away}:
                 yield f"{name} was there, and lost {lost[name]} matches for technical reasons"
 
-        results = {line["match_id"]: line["result"] for line in recorded}
-        for n, laptop in enumerate(self.laptops, 1):
+        for laptop in self.laptops:
             for path in laptop.folder.glob("data/players/P??/history.json"):
-                for past in json.loads(path.read_text())["matches"]:
-                    result, own = results.get(past["match_id"]), past["result"]
-                    journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])
-                    if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
-                        yield f"Student{n} remembers another result of {past['match_id']}: {own}, not {journal}"
+                yield from wrong_memories(path, recorded)
         for program in self.programs:
             if TOKEN.search(program.screen()):
                 yield f"a token in {program.folder.name}/screen.txt"

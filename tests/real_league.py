@@ -35,6 +35,17 @@ def configure(folder):
     path.write_text(json.dumps(system))
 
 
+def wrong_memories(path, recorded):
+    """Yields the results in a player's history that are not those of the journal."""
+    history = json.loads(path.read_text())
+    results = {line["match_id"]: line["result"] for line in recorded}
+    for past in history["matches"]:
+        result, own = results.get(past["match_id"]), past["result"]
+        journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])
+        if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
+            yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
+
+
 class League:
     """A manager, its referees and its players, each with a port of its own.
 
@@ -167,14 +178,8 @@ class League:
             if referee.startswith("REF") and line["result"] not in written:
                 yield f"{match_id} is not what {referee} wrote: {written}"
 
-        results = {line["match_id"]: line["result"] for line in recorded}
         for path in self.folder.glob("data/players/*/history.json"):
-            history = json.loads(path.read_text())
-            for past in history["matches"]:
-                result, own = results.get(past["match_id"]), past["result"]
-                journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])
-                if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
-                    yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
+            yield from wrong_memories(path, recorded)
 
         screens = [path.name for path in self.folder.glob("*.txt")]
         verify = [PROJECT / "target" / "debug" / "league", "verify", *screens]

@@ -509,22 +509,9 @@ fn result_in_hand_at_the_end_is_saved() {
     assert_eq!(history["matches"][0]["match_id"], "R1M1");
 }
 
-/// A match whose invitation came before the player was restarted: a question is refused in silence,
-/// since the referee invites again, and the result is shown.
-const RESTARTED: &str = "
-strange ends R1M1 P01 round_id=1: E015
-manager announces R1M1 tok-true: ok
-true asks R1M1: E015
-strange asks R1M1: E015
-true ends R1M1 P01 round_id=1: ok";
-
 #[test]
 fn restarted_player_shows_the_result_of_its_match() {
     let (test, manager) = (TestLeague::new(""), fake::manager());
     let player = player(&test, &manager, "");
-    converse(&player.url(), RESTARTED);
-    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
-    player.wait_for_error("refused CHOOSE_PARITY_CALL");
-    let refused = player.errors().matches("refused").count();
-    assert_eq!(refused, 2, "{}", player.errors());
+    fake::check_restarted(&player);
 }

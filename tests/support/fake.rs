@@ -1,7 +1,9 @@
 //! A fake manager for tests of a single referee or player: its replies and its notifications. And
 //! the messages of a fake referee to a player.
 
-use super::{FakeAgent, FakeReply, Gate, json_of, message, now, rows, send, set, text_of};
+use super::{
+    FakeAgent, FakeReply, Gate, TestProcess, json_of, message, now, rows, send, set, text_of,
+};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -186,4 +188,22 @@ pub fn converse(url: &str, script: &str) {
         let reply = send(url, &message_of_line(words));
         assert_eq!(told(&reply), expected, "{line}: {reply}");
     }
+}
+
+/// A match whose invitation came before the player was restarted: a question is refused in silence,
+/// since the referee invites again, and the result is shown.
+const RESTARTED: &str = "
+strange ends R1M1 P01 round_id=1: E015
+manager announces R1M1 tok-true: ok
+true asks R1M1: E015
+strange asks R1M1: E015
+true ends R1M1 P01 round_id=1: ok";
+
+/// Checks what a restarted player answers, and what it prints: one refusal of each stranger.
+pub fn check_restarted(player: &TestProcess) {
+    converse(&player.url(), RESTARTED);
+    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
+    player.wait_for_error("refused CHOOSE_PARITY_CALL");
+    let refused = player.errors().matches("refused").count();
+    assert_eq!(refused, 2, "{}", player.errors());
 }

@@ -640,22 +640,11 @@ fn address_of_the_manager_is_read_as_by_other_players() {
     }
 }
 
-/// A match whose invitation came before the player was restarted, and one of which only the end came.
-const RESTARTED: &str = "
-strange ends R1M1 P01 round_id=1: E015
-manager announces R1M1 tok-true: ok
-true asks R1M1: E015
-strange asks R1M1: E015
-true ends R1M1 P01 round_id=1: ok";
-
 #[test]
 fn restarted_player_shows_the_result_of_its_match() {
     let Some(test) = test() else { return };
     let (_manager, player) = start_registered(&test, SCRIPT);
-    converse(&player.url(), RESTARTED);
-    player.line("R1M1: you (even) beat P02 (odd), the number was 8");
-    player.wait_for_error("refused CHOOSE_PARITY_CALL");
-    assert_eq!(count(&player, "refused"), 2, "{}", player.errors());
+    fake::check_restarted(&player);
 }
 
 #[test]
