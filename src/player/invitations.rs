@@ -104,8 +104,8 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Returns true if we have not joined a match that the manager has announced with this token: we
-    /// were restarted since its invitation, and the referee invites us again.
+    /// Returns true if we have not joined a match that the manager has announced with this token:
+    /// we were restarted since its invitation, and the referee invites us again.
     pub fn awaits_invitation(&self, match_id: &str, token: Option<&str>) -> bool {
         let is_announced = matches!(self.announced.get(match_id), Some(Some(_)));
         is_announced && !self.joined.contains_key(match_id) && self.expects(match_id, token)

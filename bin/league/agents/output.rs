@@ -1,8 +1,8 @@
 //! The output of a player that is started here, as lines of this terminal.
 //!
 //! What the player prints is passed through as it comes, with the player's name before each line.
-//! Only problems that the player's program itself prints are counted when they come again in another
-//! match.
+//! Only problems that the player's program itself prints are counted when they come again in
+//! another match.
 
 use league::net::sync::spawn;
 use league::program::terminal::{print_error, print_whole_line, sanitize};

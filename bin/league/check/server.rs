@@ -2,9 +2,10 @@
 //! referee's matches.
 //!
 //! A player that only calls out opens a relay here, which is that of the tool (`relay/queue.rs`)
-//! without its limits. Every call is kept. Only a call that asks for a registration is taken as the registration, so an
-//! agent may send others before. Every agent is registered. Some agents register by a tool of the
-//! Model Context Protocol, so this server answers that protocol as a manager does.
+//! without its limits. Every call is kept. Only a call that asks for a registration is taken as the
+//! registration, so an agent may send others before. Every agent is registered. Some agents
+//! register by a tool of the Model Context Protocol, so this server answers that protocol as a
+//! manager does.
 
 use super::examination::{Examination, REGISTRATION};
 use super::exchange::Exchange;

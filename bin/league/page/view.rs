@@ -39,8 +39,8 @@ pub struct GetLeague {
 }
 
 /// The whole league. `version` grows with every document. A round that has not changed is shared
-/// with the document before. `ranks` has those of the table for people, like `1=`. `next_at` is the time at which the matches of an announced round
-/// begin.
+/// with the document before. `ranks` has those of the table for people, like `1=`. `next_at` is the
+/// time at which the matches of an announced round begin.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueView {
     pub schema_version: String,

@@ -54,9 +54,9 @@ pub fn follow_practice(manager: &Arc<Manager>) {
     });
 }
 
-/// Returns how far a practice is: `cycle 133 of 400, about 2 min left`. `least_left` is the shortest
-/// time that was printed, in seconds. A longer one is left out: the matches take longer and longer,
-/// so it would not be true either.
+/// Returns how far a practice is: `cycle 133 of 400, about 2 min left`. `least_left` is the
+/// shortest time that was printed, in seconds. A longer one is left out: the matches take longer
+/// and longer, so it would not be true either.
 pub fn progress(league: &League, elapsed: Duration, least_left: &mut f64) -> Option<String> {
     let cycles = league.config.league.scheduling.cycles?;
     let round = league.open_round()?;

@@ -2,8 +2,8 @@
 //!
 //! The journal has the results that count. Each must be one that its referee has written into its
 //! outbox, and the result that both players remember in their histories. No log and no text that a
-//! program has printed may show a token or a key. Files that lie elsewhere, with an agent of another
-//! machine, are not missed: the summary says how many were seen.
+//! program has printed may show a token or a key. Files that lie elsewhere, with an agent of
+//! another machine, are not missed: the summary says how many were seen.
 
 use crate::files::{read_journal, read_lines};
 use league::games::match_result;
