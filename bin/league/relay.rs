@@ -102,9 +102,8 @@ impl Relays {
 
     /// Returns true if an endpoint is a relay. Its player and this machine alone know its path.
     pub fn has(&self, endpoint: &str) -> bool {
-        let state = lock(&self.state);
-        let mut relays = state.relays.iter();
-        relays.any(|relay| relay.endpoint == endpoint)
+        let relay = lock(&self.state).find(|relay| relay.endpoint == endpoint);
+        relay.is_some()
     }
 
     /// Returns the tools for the players. Only the first is logged: what a player sends through a
@@ -148,7 +147,7 @@ impl Relays {
         }
 
         let mut state = lock(&self.state);
-        let relay = match state.find(&token) {
+        let relay = match state.find_by_token(&token) {
             Some(relay) => {
                 relay.queue.restart();
                 relay
@@ -201,10 +200,9 @@ impl Relays {
             _ => timeouts.generic_response_timeout_sec,
         };
 
-        let relays = lock(&self.state).relays.clone();
         let id = http.path.strip_prefix('/');
-        let mut relays = relays.iter();
-        let relay = relays.find(|relay| relay.endpoint.rsplit('/').next() == id)?;
+        let is_called = |relay: &Relay| relay.endpoint.rsplit('/').next() == id;
+        let relay = lock(&self.state).find(is_called)?;
         Some(relay.queue.request(request, timeout.0))
     }
 
@@ -229,16 +227,19 @@ impl Relays {
 
     fn find(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {
         let problem = "there is no such relay any more; open_relay opens it again";
-        let relay = lock(&self.state).find(token);
+        let relay = lock(&self.state).find_by_token(token);
         relay.ok_or_else(|| refusal(ErrorCode::TokenInvalid, problem))
     }
 }
 
 impl State {
-    fn find(&self, token: &str) -> Option<Arc<Relay>> {
+    fn find(&self, is_wanted: impl Fn(&Relay) -> bool) -> Option<Arc<Relay>> {
         let mut relays = self.relays.iter();
-        let relay = relays.find(|relay| constant_time_eq(&relay.token, token));
-        relay.cloned()
+        relays.find(|relay| is_wanted(relay)).cloned()
+    }
+
+    fn find_by_token(&self, token: &str) -> Option<Arc<Relay>> {
+        self.find(|relay| constant_time_eq(&relay.token, token))
     }
 
     /// Closes the relays that no player needs, and checks that there is room for one more.

@@ -24,10 +24,11 @@ use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
 use league::net::sync::{lock, spawn};
+use league::player::display::place;
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
-use league::program::terminal::{plural, print_error, print_line, sanitize};
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::{AgentKind, LeaguePhase, Standing};
 use league::system::restart_process;
 use std::fs::File;
@@ -210,8 +211,8 @@ impl ToolHooks {
         Ok(is_complete)
     }
 
-    /// Starts a thread that says if a child ends before the league is over. One that ends then loses
-    /// its matches like any agent that is gone.
+    /// Starts a thread that says if a child ends before the league is over. One that ends then
+    /// loses its matches like any agent that is gone.
     fn watch_children(&self, manager: &Manager) {
         let children = Arc::clone(&self.children);
         let store = Arc::clone(&manager.store);
@@ -224,13 +225,12 @@ impl ToolHooks {
 
     /// Prints the places of the user's own players in the table.
     fn print_places(&self, table: &[Standing]) {
+        let all_points: Vec<i32> = table.iter().map(|row| row.points).collect();
         for row in table {
-            let equal = table.iter().filter(|other| other.points == row.points);
-            let tie = ["", ", as many as another player"][usize::from(equal.count() > 1)];
-            let (name, points) = (&row.display_name, plural(row.points, "point"));
+            let name = &row.display_name;
             if self.setup.own.contains(name) {
-                let place = format!("{} of {}", row.rank, table.len());
-                print_line(&sanitize(&format!("{name} is {place} with {points}{tie}")));
+                let place = place(row.rank, row.points, &all_points);
+                print_line(&sanitize(&format!("{name} is {place}")));
             }
         }
     }

@@ -94,16 +94,25 @@ pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
         plural(champion.points, "point")
     );
 
+    let all_points: Vec<i32> = (league.final_standings.iter())
+        .map(|row| row.points)
+        .collect();
     for row in &league.final_standings {
         if row.player_id == player_id {
-            let players = league.final_standings.len();
-            let points = plural(row.points, "point");
-            text += &format!("; you are {} of {players} with {points}", row.rank);
-            let mut others = league.final_standings.iter();
-            if others.any(|other| other.player_id != player_id && other.points == row.points) {
-                text += ", as many as another player";
-            }
+            text += &format!("; you are {}", place(row.rank, row.points, &all_points));
         }
     }
     sanitize(&text)
+}
+
+/// Returns a player's place among the points of all players: `2 of 4 with 3 points, as many as
+/// another player`.
+pub fn place(rank: u32, points: i32, all_points: &[i32]) -> String {
+    let equal = all_points.iter().filter(|other| **other == points).count();
+    let tie = match equal {
+        0 | 1 => "",
+        _ => ", as many as another player",
+    };
+    let (players, points) = (all_points.len(), plural(points, "point"));
+    format!("{rank} of {players} with {points}{tie}")
 }

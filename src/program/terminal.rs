@@ -59,11 +59,15 @@ pub fn print_error(text: &str) {
 
 /// Breaks the lines of a terminal that are too long between words. They continue after four spaces.
 pub fn wrap(text: &str, is_terminal: bool) -> String {
+    if !is_terminal {
+        return text.into();
+    }
+
     let mut wrapped = String::new();
     let mut column = 0;
     for word in text.split_inclusive([' ', '\n']) {
         let end = column + width(word.trim_end());
-        if is_terminal && column > 0 && end > MAX_COLUMNS {
+        if column > 0 && end > MAX_COLUMNS {
             wrapped.pop(); // the space
             wrapped += "\n    ";
             column = 4;

@@ -140,16 +140,16 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     let range = range(&rows, points);
     let mut lines = table.lines();
     let mut report = format!("\n{}", lines.next().unwrap_or_default());
+    let mut has_doubt = false;
     for (line, row) in lines.zip(&rows) {
         let picture = picture(&row.sample, points, range);
-        report += &format!("\n{line}  {picture}  {}", row.sample.grade(points));
+        let grade = row.sample.grade(points);
+        has_doubt |= grade.ends_with('?');
+        report += &format!("\n{line}  {picture}  {grade}");
     }
     report +=
         &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side");
-    if rows
-        .iter()
-        .any(|row| row.sample.grade(points).ends_with('?'))
-    {
+    if has_doubt {
         report += "\n\"?\": perhaps by luck, play more cycles";
     }
 
