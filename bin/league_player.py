@@ -619,10 +619,12 @@ def is_next_league_awaited(answer, stays):
 
 
 def check_not_refused(answer):
-    """Ends the program if the manager has rejected us."""
+    """Ends the program if the manager has rejected us, and not only closed our relay."""
     if answer.get("status") == "REJECTED":
         sys.exit(sanitize(f"the league manager has rejected us: {answer.get('reason')}"))
-    if answer.get("message_type") == "LEAGUE_ERROR":
+    context = answer.get("context")
+    is_closed = isinstance(context, dict) and context.get("field") == "relay_token"
+    if answer.get("message_type") == "LEAGUE_ERROR" and not is_closed:
         sys.exit(sanitize(f"the league manager refuses us: {explain(answer)}"))
 
 

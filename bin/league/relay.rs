@@ -20,16 +20,16 @@ use league::protocol::{
     MessageSpec, ProtocolError,
 };
 use league::values::constant_time_eq;
-use queue::{Poll, Queue};
+use queue::{Poll, Queue, Request};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
 
 /// Number of hex digits of a token.
 const TOKEN_LENGTH: usize = 32;
-/// The time without a poll after which a relay is closed at which no player is registered.
-const MAX_UNUSED: Duration = Duration::from_secs(120);
+/// Maximum number of relays at which no player is registered.
+const MAX_UNUSED: usize = 64;
 
 /// The arguments of `open_relay`.
 #[derive(Debug, Serialize, Deserialize)]
@@ -147,13 +147,16 @@ impl Relays {
         }
 
         let mut state = lock(&self.state);
+        if state.has_ended {
+            return Err(HandlerError::json_rpc(-32000, "the league manager ends"));
+        }
         let relay = match state.find_by_token(&token) {
             Some(relay) => {
                 relay.queue.restart();
                 relay
             }
             None => {
-                state.make_room(manager, peer)?;
+                state.make_room(manager, peer);
                 let port = self.port(&mut state)?;
                 let relay = Arc::new(Relay {
                     token,
@@ -193,8 +196,8 @@ impl Relays {
     /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
     fn pass_to_player(&self, http: &HttpRequest) -> Option<Response> {
         let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
-        let request = serde_json::from_slice(&http.body).ok()?;
-        let timeout = match queue::message_type(&request) {
+        let request = Request::parse(&http.body)?;
+        let timeout = match request.message_type.as_str() {
             GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
             ChooseParityCall::NAME | ChooseMoveCall::NAME => timeouts.move_timeout_sec,
             _ => timeouts.generic_response_timeout_sec,
@@ -242,31 +245,33 @@ impl State {
         self.find(|relay| constant_time_eq(&relay.token, token))
     }
 
-    /// Closes the relays that no player needs, and checks that there is room for one more.
-    fn make_room(&mut self, manager: &Manager, peer: IpAddr) -> Result<(), HandlerError> {
-        let max_relays = manager.store.read(|league| {
-            let is_registered = |relay: &Arc<Relay>| {
-                let mut members = league.members.values();
-                members.any(|member| member.meta.contact_endpoint == relay.endpoint)
-            };
-            self.relays
-                .retain(|relay| is_registered(relay) || relay.queue.silence() < MAX_UNUSED);
-            league.config.league.participants.max_players
+    /// Makes room for one more relay. Where too many have no registered player, of this address or
+    /// of all, the oldest of them is closed: who only opens relays keeps nobody out.
+    fn make_room(&mut self, manager: &Manager, peer: IpAddr) {
+        let used: BTreeSet<String> = manager.store.read(|league| {
+            let members = league.members.values();
+            let endpoints = members.map(|member| member.meta.contact_endpoint.clone());
+            endpoints.collect()
         });
+        let relays = self.relays.iter();
+        let unused = relays.filter(|relay| !used.contains(&relay.endpoint));
+        let unused: Vec<Arc<Relay>> = unused.cloned().collect();
+        let same_address = unused.iter().filter(|relay| relay.opened_from == peer);
+        let same_address: Vec<Arc<Relay>> = same_address.cloned().collect();
 
-        let same_address = self.relays.iter().filter(|relay| relay.opened_from == peer);
-        let max_per_address = manager.max_per_address;
-        let is_full = self.relays.len() >= max_relays as usize
-            || !peer.is_loopback() && same_address.count() >= max_per_address as usize;
-        if !is_full && !self.has_ended {
-            return Ok(());
+        let is_full_for_peer =
+            !peer.is_loopback() && same_address.len() >= manager.max_per_address as usize;
+        let oldest = if is_full_for_peer {
+            same_address.first()
+        } else if unused.len() >= MAX_UNUSED {
+            unused.first()
+        } else {
+            None
+        };
+        if let Some(oldest) = oldest {
+            self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));
+            oldest.queue.restart(); // its polls are answered
         }
-
-        let reason = format!(
-            "Maximum players reached: {max_relays} relays, {max_per_address} from one address; \
-             the operator raises this with --members-per-address"
-        );
-        Err(HandlerError::json_rpc(-32000, reason))
     }
 }
 

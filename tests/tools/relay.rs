@@ -5,6 +5,8 @@ use crate::relay::queue::Poll;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -33,11 +35,33 @@ impl Relay {
         super::support::call(&self.manager, "relay_call", call)
     }
 
+    /// Registers a player.
+    fn register(&self, id: &str) {
+        let registration = player_registration(id, "http://192.0.2.1/mcp", None);
+        let reply = self.call("register_player", registration);
+        assert_eq!(reply["result"]["status"], "ACCEPTED", "{reply}");
+    }
+
+    /// Returns true if the manager has this relay.
+    fn is_open(&self) -> bool {
+        let poll = json!({"relay_token": self.token, "wait_sec": 0});
+        ask(&self.manager, "relay_next", poll)["error_code"] != "E012"
+    }
+
     /// Polls with these arguments. Returns the requests.
     fn poll(&self, mut arguments: Value) -> Vec<Value> {
         arguments["relay_token"] = json!(self.token);
         let answer = ask(&self.manager, "relay_next", arguments);
         list_of(&answer["requests"]).to_vec()
+    }
+
+    /// Polls until this request comes, since the manager may send others. Returns its number.
+    fn wait_for(&self, asked: &str) -> u64 {
+        until("the request comes", || {
+            let mut requests = self.poll(json!({"wait_sec": 1})).into_iter();
+            let request = requests.find(|request| request["body"]["asked"] == asked)?;
+            request["number"].as_u64()
+        })
     }
 
     /// Polls until a request comes. Returns its number and its body.
@@ -66,9 +90,7 @@ impl Relay {
 
     /// Starts a player that is a loop of polls: it registers, and answers until the league is over.
     fn play(&self, id: &'static str, choice: &'static str) -> JoinHandle<()> {
-        let registration = player_registration(id, "http://192.0.2.1/mcp", None);
-        let reply = self.call("register_player", registration);
-        assert_eq!(reply["result"]["status"], "ACCEPTED", "{reply}");
+        self.register(id);
         let relay = self.clone();
         thread::spawn(move || {
             let (mut answers, mut is_over) = (Vec::new(), false);
@@ -331,24 +353,12 @@ fn player_of_another_machine_gains_no_right_of_this_one() {
         ],
         ["REJECTED"; 2]
     );
-    let reply = ada.call(
-        "register_player",
-        player_registration("P01", "http://x/", None),
-    );
-    assert_eq!(reply["result"]["status"], "ACCEPTED", "{reply}");
+    ada.register("P01");
     assert_eq!(test.events("Registered")[0]["peer"], json!(own));
-    let opened: Vec<Value> = (0..5)
-        .map(|_| call(&far, "open_relay", json!({})))
-        .collect();
-    let codes: Vec<_> = opened
-        .iter()
-        .map(|reply| reply["error"]["code"].as_i64())
-        .collect();
-    assert_eq!(
-        codes,
-        [None, None, Some(-32000), Some(-32000), Some(-32000)]
-    );
-    open(&here);
+    let opened = [(); 5].map(|()| open(&far));
+    let are_open = opened.map(|relay| relay.is_open());
+    assert_eq!(are_open, [false, false, true, true, true]);
+    assert!(ada.is_open() && eve.is_open());
 
     // A referee elsewhere cannot call a relay.
     let operator = fs::read_to_string(test.league_file("operator.token")).unwrap();
@@ -360,30 +370,23 @@ fn player_of_another_machine_gains_no_right_of_this_one() {
 }
 
 #[test]
-fn thousands_of_relays_are_as_many_as_players() {
-    let (_test, manager) = with_manager("serve --players 5");
+fn who_only_opens_relays_keeps_nobody_out() {
+    let (_test, manager) = with_manager("serve --players 2");
     let url = manager.url();
-    let ada = open(&url);
-    let reply = ada.call(
-        "register_player",
-        player_registration("P01", "http://x/", None),
-    );
-    assert_eq!(reply["result"]["status"], "ACCEPTED");
-    let opened = (0..2000).filter(|_| call(&url, "open_relay", json!({}))["error"].is_null());
-    assert_eq!(opened.count(), 4);
-    ada.poll(json!({"wait_sec": 0})); // on a slow machine it has not polled for five seconds
-    let asked = ada.ask("one");
-    assert!(wait_for_request(&ada, "one"));
-    drop(asked);
-}
+    let [ada, bob] = [(); 2].map(|()| open(&url));
+    ada.register("P01");
+    let unused: Vec<Relay> = (0..200).map(|_| open(&url)).collect();
+    let is_open = |relays: &[Relay]| relays.iter().filter(|relay| relay.is_open()).count();
+    assert_eq!((is_open(&unused[..136]), is_open(&unused[136..])), (0, 64));
 
-/// Polls until this request comes: the manager has sent others before.
-fn wait_for_request(relay: &Relay, asked: &str) -> bool {
-    until("the request comes", || {
-        let requests = relay.poll(json!({"wait_sec": 1}));
-        let mut bodies = requests.iter().map(|request| &request["body"]);
-        bodies.any(|body| body["asked"] == asked).then_some(true)
-    })
+    // A relay at which a player is registered stays; a player whose relay is gone opens it again.
+    assert!(ada.is_open() && !bob.is_open());
+    ask(&url, "open_relay", json!({"relay_token": bob.token}));
+    bob.register("P02");
+    let asked = ada.ask("one");
+    let number = ada.wait_for("one");
+    ada.answer(number, "done");
+    assert_eq!(answered(asked).0, 200);
 }
 
 #[test]
@@ -499,11 +502,7 @@ fn player_that_never_answers_loses_and_delays_nothing_else() {
     ));
     let mut manager = test.serve("--players 3 --referees 1");
     let silent = open(&manager.url());
-    let reply = silent.call(
-        "register_player",
-        player_registration("P01", "http://x/", None),
-    );
-    assert_eq!(reply["result"]["status"], "ACCEPTED");
+    silent.register("P01");
     let polling = thread::spawn(move || {
         let poll = json!({"relay_token": silent.token});
         let body = json!({"jsonrpc": "2.0", "method": "relay_next", "params": poll, "id": 1});
@@ -544,4 +543,76 @@ fn program_on_this_machine_gets_no_choice_through_a_relay() {
         let refused = send(&endpoint, &invitation);
         assert_eq!(refused["error_code"], "E015", "{refused}");
     }
+}
+
+/// Starts `league connect` with a program that prints where its manager is, and does nothing.
+/// Returns the endpoint as well.
+fn connect_idle(test: &TestLeague, manager: &str) -> (TestProcess, String) {
+    let mut idle = Command::new(PYTHON);
+    let code =
+        "import sys; print('listening on', sys.argv[2] + '/mcp', flush=True); sys.stdin.read()";
+    idle.args(["-c", code]);
+    let connected = connect_command(test, manager, &idle);
+    let endpoint = connected.url();
+    (connected, endpoint)
+}
+
+#[test]
+fn other_program_diverts_no_request_of_a_connected_player() {
+    if !has_python() {
+        return;
+    }
+    let (test, manager) = with_manager("serve");
+    let (_connected, stand_in) = connect_idle(&test, &manager.url());
+    let player = FakeAgent::new(|request| match request["params"]["large"].as_bool() {
+        Some(true) => FakeReply::Answer(json!({"x": "x".repeat(20_000)})),
+        _ => FakeReply::Answer(json!({"status": "ok"})),
+    });
+    let other = FakeAgent::new(|_| FakeReply::Answer(json!({"status": "other"})));
+    let mut registration = player_registration("P01", &player.url, None);
+    registration["player_meta"]["registration_key"] = json!("0123456789abcdef0123456789abcdef");
+    assert_eq!(send(&stand_in, &registration)["status"], "ACCEPTED");
+
+    // Neither a refused registration nor a page in a browser names another endpoint.
+    let attack = player_registration("P01", &other.url, None);
+    assert_ne!(send(&stand_in, &attack)["status"], "ACCEPTED");
+    let broken = json!({"player_meta": {"contact_endpoint": other.url}});
+    assert_eq!(ask(&stand_in, "league_query", broken)["error_code"], "E003");
+    registration["player_meta"]["contact_endpoint"] = json!(other.url);
+    let call = json!({"jsonrpc": "2.0", "method": "register_player", "params": registration});
+    let origin = "Origin: http://192.0.2.1\r\n";
+    assert_eq!(
+        http("POST", &stand_in, origin, call.to_string().as_bytes()).0,
+        403
+    );
+    let relay = text_of(&test.events("Registered")[0]["meta"]["contact_endpoint"]).to_string();
+    assert_eq!(ask(&relay, "ping", json!({})), json!({"status": "ok"}));
+
+    // An answer that no poll can take along is refused at once, and asked for once.
+    let refused = super::support::call(&relay, "ping", json!({"large": true}));
+    assert_eq!(refused["error"]["code"], -32603, "{refused}");
+}
+
+#[test]
+fn connected_player_does_not_flood_what_is_no_manager() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let polls = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&polls);
+    let manager = FakeAgent::new(move |request| match request["method"].as_str() {
+        Some("relay_next") => {
+            counted.fetch_add(1, SeqCst);
+            fake::status("200 OK", "no JSON")
+        }
+        _ => FakeReply::Answer(json!({"warning": "a warning"})),
+    });
+    let (connected, _) = connect_idle(&test, &manager.url);
+    wait_until("some polls have failed", || polls.load(SeqCst) > 5);
+    let before = polls.load(SeqCst);
+    thread::sleep(Duration::from_secs(2));
+    let more = polls.load(SeqCst) - before;
+    assert!(more <= 12, "{more} polls in two seconds");
+    assert_eq!(connected.errors().matches("a warning").count(), 1);
 }

@@ -141,6 +141,28 @@ fn relayed_player_stays_for_the_next_league() {
 }
 
 #[test]
+fn relay_that_is_closed_before_the_registration_is_opened_again() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let manager = FakeAgent::new(|request| {
+        FakeReply::Answer(match request["method"].as_str() {
+            Some("relay_call") => {
+                let context = json!({"field": "relay_token", "problem": "there is no such relay"});
+                let error = json!({"error_code": "E012", "context": context});
+                message("LEAGUE_ERROR", "league_manager", error)
+            }
+            _ => json!({"contact_endpoint": "http://127.0.0.1:1/"}),
+        })
+    });
+    let _player = start(&test, &manager.url, "P01", "--relay");
+    wait_until("it opens and registers twice", || {
+        manager.request_count() >= 4
+    });
+}
+
+#[test]
 fn manager_without_a_relay_is_named() {
     if !has_python() {
         return;

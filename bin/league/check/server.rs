@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use super::json_rpc_call;
 use super::messages::fill;
 use crate::agents::until;
-use crate::relay::queue::Queue;
+use crate::relay::queue::{Queue, Request};
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
 use league::net::sync::{lock, secret};
@@ -227,9 +227,9 @@ impl Examination {
 
     /// Passes a request on to the player behind the relay.
     fn pass_to_player(&self, request: &HttpRequest) -> Response {
-        match serde_json::from_slice(&request.body) {
-            Ok(body) => (self.relay).request(body, self.timeouts().move_timeout_sec.0),
-            Err(_) => Response::text("400 Bad Request", "that is not JSON"),
+        match Request::parse(&request.body) {
+            Some(request) => (self.relay).request(request, self.timeouts().move_timeout_sec.0),
+            None => Response::text("400 Bad Request", "that is no request of a relay"),
         }
     }
 

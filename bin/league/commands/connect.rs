@@ -37,6 +37,8 @@ pub const USAGE: Usage = Usage {
 const POLLS: usize = 3;
 /// Maximum time of a poll, which waits for 25 s, and of a player's answer.
 const POLL_TIMEOUT: Duration = Duration::from_secs(40);
+/// Maximum size of a player's answer in bytes: with it a poll must not be longer than 10 KB.
+const MAX_ANSWER: usize = 9 << 10;
 /// Interval between two attempts to reach the manager.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -93,13 +95,13 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
 }
 
 impl Connection {
-    /// Opens the relay, or the same one again.
-    fn open(&self) -> Result<(), CallError> {
+    /// Opens the relay, or the same one again. The first time it says what cannot be played.
+    fn open(&self, is_first: bool) -> Result<(), CallError> {
         let arguments = json!({"relay_token": self.relay_token});
         let opened = self
             .client
             .call_method(&self.manager, "open_relay", arguments)?;
-        if let Some(warning) = opened["warning"].as_str() {
+        if is_first && let Some(warning) = opened["warning"].as_str() {
             print_error(&sanitize(warning));
         }
         Ok(())
@@ -116,7 +118,7 @@ impl Connection {
         // A manager that opens a new lobby is away for a moment.
         let patience = if seen == 0 { 1 } else { 3 };
         let mut attempts = 0;
-        while let Err(error) = self.open() {
+        while let Err(error) = self.open(seen == 0) {
             attempts += 1;
             if attempts == patience {
                 let (manager, problem) = (&self.manager.endpoint, error.explain());
@@ -133,8 +135,13 @@ impl Connection {
         }
     }
 
-    /// Answers a call of the player, which takes this program for its manager.
+    /// Answers a call of the player, which takes this program for its manager. A page in a browser
+    /// of this machine is refused: it is no player.
     fn answer_player(&self, http: &HttpRequest) -> Response {
+        if !http.headers("Origin").is_empty() {
+            return Response::new("403 Forbidden", "");
+        }
+
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
         let seen = *lock(&self.opened);
         let mut answer = self.call_manager(&call);
@@ -150,11 +157,14 @@ impl Connection {
         }
     }
 
-    /// Passes a call on to the manager, and returns the whole answer. A registration is kept, with
-    /// the token that the player gets: it proves after a restart of the manager who the player is.
+    /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
+    /// kept, with the token that the player gets: it proves after a restart of the manager who the
+    /// player is. The first is kept at once, since a request may come before the answer. Later ones
+    /// count when they are accepted: any program on this machine can send one, and must not get the
+    /// requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
         let is_registration = call["params"]["player_meta"].is_object();
-        if is_registration {
+        if is_registration && lock(&self.registration).is_null() {
             *lock(&self.registration) = call.clone();
         }
 
@@ -165,9 +175,11 @@ impl Connection {
         let (_, answer) = self.client.post(&self.manager, &relayed.to_string())?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
 
-        let token = &answer["result"]["auth_token"];
-        if is_registration && token.is_string() {
-            lock(&self.registration)["params"]["auth_token"] = token.clone();
+        let reply = &answer["result"];
+        if is_registration && reply["status"] == "ACCEPTED" {
+            let mut accepted = call.clone();
+            accepted["params"]["auth_token"] = reply["auth_token"].clone();
+            *lock(&self.registration) = accepted;
         }
         Ok(answer)
     }
@@ -199,7 +211,10 @@ impl Connection {
                 Some(Requests { requests }) => {
                     answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
                 }
-                None => self.open_again(seen),
+                None => {
+                    self.open_again(seen);
+                    thread::sleep(RETRY_INTERVAL); // what answers may be no manager
+                }
             }
         }
     }
@@ -214,6 +229,7 @@ impl Connection {
         let player = Peer {
             kind: AgentKind::Player,
             endpoint: endpoint.unwrap_or_default().into(),
+            max_bytes: MAX_ANSWER,
             ..self.manager.clone()
         };
         let answer = self.client.post(&player, &body.to_string());
@@ -221,7 +237,8 @@ impl Connection {
             .ok()
             .and_then(|(_, bytes)| serde_json::from_slice(&bytes).ok());
         let body = answer.unwrap_or_else(|| {
-            let error = json!({"code": -32603, "message": "the player did not answer with JSON"});
+            let problem = "the player did not answer with JSON of at most 9 KB";
+            let error = json!({"code": -32603, "message": problem});
             json!({"jsonrpc": "2.0", "error": error, "id": body["id"]})
         });
         Numbered { number, body }
