@@ -389,6 +389,6 @@ impl Examination {
 }
 
 /// Returns a JSON-RPC request as a text.
-fn json_rpc_call(method: &str, params: &Value, id: &Value) -> String {
+pub fn json_rpc_call(method: &str, params: &Value, id: &Value) -> String {
     format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#)
 }

@@ -16,13 +16,12 @@ use league::net::rpc::RpcServer;
 use league::net::sync::{lock, secret};
 use league::program::terminal::print_error;
 use league::protocol::{
-    AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, JsonObject,
+    AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, GameOver, JsonObject,
     MessageSpec, ProtocolError,
 };
 use league::values::constant_time_eq;
-use queue::{Poll, Queue, Request};
+use queue::{Poll, Queue};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock};
 
@@ -102,8 +101,8 @@ impl Relays {
 
     /// Returns true if an endpoint is a relay. Its player and this machine alone know its path.
     pub fn has(&self, endpoint: &str) -> bool {
-        let relay = lock(&self.state).find(|relay| relay.endpoint == endpoint);
-        relay.is_some()
+        let is_called = |relay: &Relay| relay.endpoint == endpoint;
+        lock(&self.state).find(is_called).is_some()
     }
 
     /// Returns the tools for the players. Only the first is logged: what a player sends through a
@@ -184,29 +183,30 @@ impl Relays {
         let listener = http::listen("127.0.0.1", 0).map_err(HandlerError::Internal)?;
         let port = listener.local_addr()?.port();
         let relays = Arc::clone(self);
-        let handler = move |http: &HttpRequest| {
-            let no_relay = || Response::text("400 Bad Request", "that is no request of a relay");
-            relays.pass_to_player(http).unwrap_or_else(no_relay)
-        };
+        let handler = move |http: &HttpRequest| relays.pass_to_player(http);
         http::serve(listener, MAX_NOTICE, Box::new(handler))?;
         state.port = Some(port);
         Ok(port)
     }
 
     /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
-    fn pass_to_player(&self, http: &HttpRequest) -> Option<Response> {
-        let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
-        let request = Request::parse(&http.body)?;
-        let timeout = match request.message_type.as_str() {
-            GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
-            ChooseParityCall::NAME | ChooseMoveCall::NAME => timeouts.move_timeout_sec,
-            _ => timeouts.generic_response_timeout_sec,
-        };
-
+    fn pass_to_player(&self, http: &HttpRequest) -> Response {
         let id = http.path.strip_prefix('/');
         let is_called = |relay: &Relay| relay.endpoint.rsplit('/').next() == id;
-        let relay = lock(&self.state).find(is_called)?;
-        Some(relay.queue.request(request, timeout.0))
+        let Some(relay) = lock(&self.state).find(is_called) else {
+            return Response::new("404 Not Found", "");
+        };
+
+        let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
+        relay.queue.request(&http.body, |message_type| {
+            let timeout = match message_type {
+                GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
+                ChooseParityCall::NAME | ChooseMoveCall::NAME => timeouts.move_timeout_sec,
+                GameOver::NAME => timeouts.game_over_timeout_sec,
+                _ => timeouts.generic_response_timeout_sec,
+            };
+            timeout.0
+        })
     }
 
     /// Passes a request on to the manager, as if the player had called it from its own address.
@@ -245,28 +245,22 @@ impl State {
         self.find(|relay| constant_time_eq(&relay.token, token))
     }
 
-    /// Makes room for one more relay. Where too many have no registered player, of this address or
-    /// of all, the oldest of them is closed: who only opens relays keeps nobody out.
+    /// Makes room for one more relay: if too many have no registered player, the oldest of these is
+    /// closed, of the caller's address or of all. So a program that only opens relays takes no
+    /// player's place.
     fn make_room(&mut self, manager: &Manager, peer: IpAddr) {
-        let used: BTreeSet<String> = manager.store.read(|league| {
-            let members = league.members.values();
-            let endpoints = members.map(|member| member.meta.contact_endpoint.clone());
-            endpoints.collect()
+        let mut unused = self.relays.clone();
+        manager.store.read(|league| {
+            for member in league.members.values() {
+                unused.retain(|relay| relay.endpoint != member.meta.contact_endpoint);
+            }
         });
-        let relays = self.relays.iter();
-        let unused = relays.filter(|relay| !used.contains(&relay.endpoint));
-        let unused: Vec<Arc<Relay>> = unused.cloned().collect();
-        let same_address = unused.iter().filter(|relay| relay.opened_from == peer);
-        let same_address: Vec<Arc<Relay>> = same_address.cloned().collect();
-
-        let is_full_for_peer =
-            !peer.is_loopback() && same_address.len() >= manager.max_per_address as usize;
-        let oldest = if is_full_for_peer {
-            same_address.first()
-        } else if unused.len() >= MAX_UNUSED {
-            unused.first()
+        let is_of_peer = |relay: &&Arc<Relay>| relay.opened_from == peer && !peer.is_loopback();
+        let mut of_peer = unused.iter().filter(is_of_peer);
+        let oldest = if of_peer.clone().count() >= manager.max_per_address as usize {
+            of_peer.next()
         } else {
-            None
+            unused.first().filter(|_| unused.len() >= MAX_UNUSED)
         };
         if let Some(oldest) = oldest {
             self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));

@@ -120,9 +120,9 @@ fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestPr
     TestProcess::new(command.arg(player.get_program()).args(player.get_args()))
 }
 
-/// Starts `league connect` with the player of the stack.
+/// Starts `league connect` with the player of the stack; the id may be followed by options.
 fn connect_player(test: &TestLeague, manager: &str, id: &str) -> TestProcess {
-    let options = format!("--player-id {id} --port 0");
+    let options = format!("--port 0 --player-id {id}");
     connect_command(test, manager, &test.command("player", &options))
 }
 
@@ -488,9 +488,12 @@ fn large_bodies_and_foreign_paths_are_refused() {
     assert_eq!(post(&ada.endpoint, long(300_000)), 413);
     let (address, _) = ada.endpoint.rsplit_once('/').unwrap();
     for path in ["/", "/mcp", "/0123abcd", "/health"] {
-        assert_eq!(post(&format!("{address}{path}"), json!({})), 400, "{path}");
+        assert_eq!(post(&format!("{address}{path}"), json!({})), 404, "{path}");
     }
-    assert_eq!(http("POST", &ada.endpoint, "", b"no JSON").0, 400);
+    for body in ["no JSON", "[]", r#"{"x":1e999}"#, r#"{"x":"\ud800"}"#] {
+        let status = http("POST", &ada.endpoint, "", body.as_bytes()).0;
+        assert_eq!(status, 400, "{body}");
+    }
     assert_eq!(http("GET", &ada.endpoint, "", b"").0, 400);
 }
 

@@ -12,7 +12,7 @@ use super::exchange::Exchange;
 use super::json_rpc_call;
 use super::messages::fill;
 use crate::agents::until;
-use crate::relay::queue::{Queue, Request};
+use crate::relay::queue::Queue;
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, OK, Response};
 use league::net::sync::{lock, secret};
@@ -67,7 +67,10 @@ pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
         http::serve(listener, MAX_NOTICE, handler)?;
     }
     let relayed = Arc::clone(&examination);
-    let handler = move |request: &HttpRequest| relayed.pass_to_player(request);
+    let handler = move |http: &HttpRequest| {
+        let timeout = relayed.timeouts().move_timeout_sec.0;
+        relayed.relay.request(&http.body, |_| timeout)
+    };
     http::serve(relay, MAX_NOTICE, Box::new(handler))?;
     Ok(examination)
 }
@@ -223,14 +226,6 @@ impl Examination {
             _ => return None,
         };
         Some(RelayAnswer::Result(result))
-    }
-
-    /// Passes a request on to the player behind the relay.
-    fn pass_to_player(&self, request: &HttpRequest) -> Response {
-        match Request::parse(&request.body) {
-            Some(request) => (self.relay).request(request, self.timeouts().move_timeout_sec.0),
-            None => Response::text("400 Bad Request", "that is no request of a relay"),
-        }
     }
 
     /// Returns the manager's answer to a call. The first report of the first match gets none, so

@@ -6,6 +6,7 @@
 //! that it has named in its registration.
 
 use crate::agents::installed_program;
+use crate::check::json_rpc_call;
 use crate::files::provide_config;
 use crate::relay::queue::{Numbered, Requests};
 use league::json::deserialize;
@@ -85,8 +86,10 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
     }
 
     let program = installed_program(name).unwrap_or(name.into());
-    let mut command = Command::new(program);
-    let end = command.args(words).args(["--manager", &manager]).status()?;
+    let end = Command::new(program)
+        .args(words)
+        .args(["--manager", &manager])
+        .status()?;
     drop((connection.unanswered).wait_until(SHUTDOWN_TIMEOUT, BTreeSet::is_empty));
     match end.success() {
         true => Ok(()),
@@ -95,20 +98,8 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
 }
 
 impl Connection {
-    /// Opens the relay, or the same one again. The first time it says what cannot be played.
-    fn open(&self, is_first: bool) -> Result<(), CallError> {
-        let arguments = json!({"relay_token": self.relay_token});
-        let opened = self
-            .client
-            .call_method(&self.manager, "open_relay", arguments)?;
-        if is_first && let Some(warning) = opened["warning"].as_str() {
-            print_error(&sanitize(warning));
-        }
-        Ok(())
-    }
-
-    /// Opens the relay and registers the player again, unless another thread has done so. Waits for
-    /// the manager.
+    /// Opens the relay and registers the player again, and waits for the manager. Does nothing if
+    /// the relay was opened since the caller has `seen` the number of openings.
     fn open_again(&self, seen: u32) {
         let mut opened = lock(&self.opened);
         if *opened != seen {
@@ -116,16 +107,27 @@ impl Connection {
         }
 
         // A manager that opens a new lobby is away for a moment.
-        let patience = if seen == 0 { 1 } else { 3 };
-        let mut attempts = 0;
-        while let Err(error) = self.open(seen == 0) {
-            attempts += 1;
-            if attempts == patience {
-                let (manager, problem) = (&self.manager.endpoint, error.explain());
-                let text = format!("waiting for the league manager at {manager}: it {problem}");
-                print_error(&text);
+        let mut attempts = if seen == 0 { 2 } else { 0 };
+        let arguments = json!({"relay_token": self.relay_token});
+        let reply = loop {
+            match (self.client).call_method(&self.manager, "open_relay", &arguments) {
+                Ok(reply) => break reply,
+                Err(error) => {
+                    attempts += 1;
+                    if attempts == 3 {
+                        let (manager, problem) = (&self.manager.endpoint, error.explain());
+                        let text =
+                            format!("waiting for the league manager at {manager}: it {problem}");
+                        print_error(&text);
+                    }
+                }
             }
             thread::sleep(RETRY_INTERVAL);
+        };
+        if seen == 0
+            && let Some(warning) = reply["warning"].as_str()
+        {
+            print_error(&sanitize(warning));
         }
         *opened += 1;
 
@@ -145,8 +147,8 @@ impl Connection {
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
         let seen = *lock(&self.opened);
         let mut answer = self.call_manager(&call);
-        if (answer.as_ref())
-            .is_ok_and(|answer| answer["result"]["context"]["field"] == "relay_token")
+        if let Ok(reply) = &answer
+            && reply["result"]["context"]["field"] == "relay_token"
         {
             self.open_again(seen); // a manager that was restarted has no relays
             answer = self.call_manager(&call);
@@ -159,9 +161,9 @@ impl Connection {
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
-    /// player is. The first is kept at once, since a request may come before the answer. Later ones
-    /// count when they are accepted: any program on this machine can send one, and must not get the
-    /// requests and the token in them.
+    /// player is. The first registration is kept at once, since a request may come before the
+    /// answer. Later ones count when they are accepted: any program on this machine can send one,
+    /// and must not get the requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
         let is_registration = call["params"]["player_meta"].is_object();
         if is_registration && lock(&self.registration).is_null() {
@@ -170,9 +172,8 @@ impl Connection {
 
         let (method, params) = (&call["method"], &call["params"]);
         let params = json!({"relay_token": self.relay_token, "method": method, "params": params});
-        let relayed =
-            json!({"jsonrpc": "2.0", "method": "relay_call", "params": params, "id": call["id"]});
-        let (_, answer) = self.client.post(&self.manager, &relayed.to_string())?;
+        let relayed = json_rpc_call("relay_call", &params, &call["id"]);
+        let (_, answer) = self.client.post(&self.manager, &relayed)?;
         let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
 
         let reply = &answer["result"];
@@ -204,17 +205,13 @@ impl Connection {
                     }
                 });
             }
-            match polled
-                .ok()
-                .and_then(|polled| deserialize::<Requests>(&polled).ok())
+            if let Ok(polled) = polled
+                && let Ok(Requests { requests }) = deserialize(&polled)
             {
-                Some(Requests { requests }) => {
-                    answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
-                }
-                None => {
-                    self.open_again(seen);
-                    thread::sleep(RETRY_INTERVAL); // what answers may be no manager
-                }
+                answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
+            } else {
+                self.open_again(seen);
+                thread::sleep(RETRY_INTERVAL); // what answers may be no manager
             }
         }
     }

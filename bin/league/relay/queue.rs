@@ -5,7 +5,7 @@
 //! has no answer after a while is handed out once more.
 
 use league::net::http::{OK, Response};
-use league::net::log::to_json;
+use league::net::log::{text_field, to_json};
 use league::net::sync::Shared;
 use league::protocol::LeagueCompleted;
 use serde::{Deserialize, Serialize};
@@ -17,8 +17,8 @@ use std::time::{Duration, Instant};
 const MAX_WAIT: f64 = 25.0;
 /// Maximum number of polls that wait at once.
 const MAX_POLLS: usize = 3;
-/// The time without a poll after which the player has gone, and that without an answer after which
-/// a request is handed out once more.
+/// The time without a poll after which the player counts as gone. A request whose answer is missing
+/// for as long is handed out once more.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 
 /// The arguments of `relay_next`.
@@ -52,42 +52,12 @@ pub struct Requests {
     pub requests: Vec<Numbered>,
 }
 
-/// A request to the player.
-pub struct Request {
-    /// The JSON. It stays text, since that takes a tenth of the memory of a `Value`.
-    text: String,
-    /// The type of the message in it; empty without one.
-    pub message_type: String,
-}
-
-impl Request {
-    /// Returns the request in a body, or `None` if it is no JSON object.
-    pub fn parse(body: &[u8]) -> Option<Request> {
-        #[derive(Deserialize)]
-        struct Call {
-            params: Option<Params>,
-        }
-        #[derive(Deserialize)]
-        struct Params {
-            message_type: Option<String>,
-        }
-
-        let text = str::from_utf8(body).ok()?;
-        let params = serde_json::from_str::<Call>(text).ok()?.params;
-        let message_type = params.and_then(|params| params.message_type);
-        Some(Request {
-            text: text.into(),
-            message_type: message_type.unwrap_or_default(),
-        })
-    }
-}
-
 /// The requests of one relay.
 pub struct Queue(Shared<State>);
 
 struct State {
     /// By number, so the oldest first.
-    requests: BTreeMap<u64, Waiting>,
+    requests: BTreeMap<u64, Request>,
     /// The polls that wait, the oldest first.
     polls: Vec<u64>,
     /// The time at which the last poll ended.
@@ -97,12 +67,28 @@ struct State {
     number: u64,
 }
 
-/// A request that waits.
-struct Waiting {
-    request: Request,
+/// A request to the player, which waits for its answer.
+struct Request {
+    /// The JSON. It stays text, since that takes a tenth of the memory of a `Value`.
+    text: String,
+    /// The type of the message in it; empty without one.
+    message_type: String,
     /// The times at which it was handed out.
     handed_out: Vec<Instant>,
     answer: Option<Value>,
+}
+
+impl Request {
+    /// Returns the request in a body, or `None` if it is no JSON object.
+    fn parse(body: &[u8]) -> Option<Request> {
+        let json: Value = serde_json::from_slice(body).ok()?;
+        json.is_object().then(|| Request {
+            text: json.to_string(),
+            message_type: text_field(&json["params"], "message_type").unwrap_or_default(),
+            handed_out: Vec::new(),
+            answer: None,
+        })
+    }
 }
 
 impl Queue {
@@ -129,32 +115,30 @@ impl Queue {
             !state.polls.contains(&id) || is_newest && state.next(began, &known).is_some()
         }));
         let request = self.0.update(|state| state.end_poll(id, began, &known));
-        let requests = request.into_iter().collect();
-        Requests { requests }
+        Requests {
+            requests: request.into_iter().collect(),
+        }
     }
 
-    /// Passes a request on, and waits for its answer.
-    pub fn request(&self, request: Request, timeout: Duration) -> Response {
-        if self.silence() >= MAX_SILENCE {
+    /// Passes the request in a body on, and waits for its answer as long as `timeout` says for its
+    /// type of message.
+    pub fn request(&self, body: &[u8], timeout: impl Fn(&str) -> Duration) -> Response {
+        let Some(request) = Request::parse(body) else {
+            return Response::text("400 Bad Request", "the body must be a JSON object");
+        };
+        if !self.0.lock().is_polled() {
             return Response::text("503 Service Unavailable", "the player does not poll");
         }
 
+        let timeout = timeout(&request.message_type);
         let number = self.0.update(|state| {
             state.number += 1;
-            let waiting = Waiting {
-                request,
-                handed_out: Vec::new(),
-                answer: None,
-            };
-            state.requests.insert(state.number, waiting);
+            state.requests.insert(state.number, request);
             state.number
         });
-        drop(
-            self.0
-                .wait_until(timeout, |state| state.requests[&number].answer.is_some()),
-        );
-        let waiting = self.0.update(|state| state.requests.remove(&number));
-        match waiting.and_then(|waiting| waiting.answer) {
+        let is_answered = |state: &State| state.requests[&number].answer.is_some();
+        let request = (self.0.wait_until(timeout, is_answered).requests).remove(&number);
+        match request.and_then(|request| request.answer) {
             Some(answer) => Response::new(OK, to_json(&answer)),
             None => Response::text("504 Gateway Timeout", "the player has not answered"),
         }
@@ -164,24 +148,20 @@ impl Queue {
     pub fn restart(&self) {
         self.0.update(|state| {
             state.polls.clear();
-            state.polled_at = Instant::now(); // it is there, and polls in a moment
-            for waiting in state.requests.values_mut() {
-                waiting.handed_out.clear();
+            state.polled_at = Instant::now(); // the player is there, and polls in a moment
+            for request in state.requests.values_mut() {
+                request.handed_out.clear();
             }
         });
-    }
-
-    /// Returns the time in which no poll has waited.
-    pub fn silence(&self) -> Duration {
-        let state = self.0.lock();
-        match state.polls[..] {
-            [] => state.polled_at.elapsed(),
-            _ => Duration::ZERO,
-        }
     }
 }
 
 impl State {
+    /// Returns true if a poll waits, or has waited a short while ago.
+    fn is_polled(&self) -> bool {
+        !self.polls.is_empty() || self.polled_at.elapsed() < MAX_SILENCE
+    }
+
     /// Takes the answers of a poll, which waits from now on. The answer to LEAGUE_COMPLETED ends
     /// all polls, since no request will follow.
     fn begin_poll(&mut self, answers: Vec<Numbered>) -> u64 {
@@ -192,9 +172,9 @@ impl State {
         }
 
         for Numbered { number, body } in answers {
-            if let Some(waiting) = self.requests.get_mut(&number) {
-                waiting.answer.get_or_insert(body);
-                if waiting.request.message_type == LeagueCompleted::NAME {
+            if let Some(request) = self.requests.get_mut(&number) {
+                request.answer.get_or_insert(body);
+                if request.message_type == LeagueCompleted::NAME {
                     self.polls.clear();
                 }
             }
@@ -209,9 +189,9 @@ impl State {
         self.polls.remove(place);
 
         let number = self.next(began, known)?;
-        let waiting = self.requests.get_mut(&number)?;
-        waiting.handed_out.push(Instant::now());
-        let body = serde_json::from_str(&waiting.request.text).ok()?;
+        let request = self.requests.get_mut(&number)?;
+        request.handed_out.push(Instant::now());
+        let body = serde_json::from_str(&request.text).ok()?;
         Some(Numbered { number, body })
     }
 
@@ -219,13 +199,13 @@ impl State {
     /// whose answer was missing for a while when the poll began.
     fn next(&self, began: Instant, known: &[u64]) -> Option<u64> {
         let mut requests = self.requests.iter();
-        let next = requests.find(|(number, waiting)| {
-            let is_due = match waiting.handed_out[..] {
+        let next = requests.find(|(number, request)| {
+            let is_due = match request.handed_out[..] {
                 [] => true,
                 [at] => began.duration_since(at) >= MAX_SILENCE,
                 _ => false,
             };
-            is_due && waiting.answer.is_none() && !known.contains(number)
+            is_due && request.answer.is_none() && !known.contains(number)
         });
         next.map(|(number, _)| *number)
     }
