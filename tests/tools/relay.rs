@@ -1,5 +1,6 @@
 //! Players that only call out: a league of relayed and direct players, and attacks on the relays.
 
+use super::control::start_class;
 use super::support::*;
 use crate::relay::queue::Poll;
 use std::collections::BTreeSet;
@@ -618,4 +619,27 @@ fn connected_player_does_not_flood_what_is_no_manager() {
     let more = polls.load(SeqCst) - before;
     assert!(more <= 12, "{more} polls in two seconds");
     assert_eq!(connected.errors().matches("a warning").count(), 1);
+}
+
+#[test]
+fn connected_player_stays_for_the_next_league() {
+    let test = TestLeague::new("league scheduling.round_announcement_lead_sec=0");
+    let mut class = start_class(&test);
+    let url = class.url();
+    let players = ["P01", "P02"].map(|id| connect_player(&test, &url, &format!("{id} --stay")));
+    for league in 1..=2 {
+        wait_until("both have rehearsed", || {
+            let output = class.output_so_far();
+            output.matches(" plays, through the relay").count() == 2 * league
+        });
+        class.write(b"start\n");
+        wait_until("the league is over", || {
+            class.output_so_far().matches("Champion").count() == league
+        });
+        class.write(b"new-lobby\n");
+    }
+    assert_eq!(class.output_so_far().matches("lost technically").count(), 0);
+    for player in &players {
+        assert!(!player.errors().contains("rejected"), "{}", player.errors());
+    }
 }

@@ -161,7 +161,8 @@ impl Connection {
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
-    /// player is. The first registration is kept at once, since a request may come before the
+    /// player is. In another league only the player itself registers, since it may have ended or
+    /// have a new key. The first registration is kept at once, since a request may come before the
     /// answer. Later ones count when they are accepted: any program on this machine can send one,
     /// and must not get the requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
@@ -180,6 +181,7 @@ impl Connection {
         if is_registration && reply["status"] == "ACCEPTED" {
             let mut accepted = call.clone();
             accepted["params"]["auth_token"] = reply["auth_token"].clone();
+            accepted["params"]["player_meta"]["must_be_known"] = true.into();
             *lock(&self.registration) = accepted;
         }
         Ok(answer)
