@@ -451,6 +451,11 @@ fn lost_request_is_handed_out_once_more() {
     let poll = |known: &[u64]| ada.poll(json!({"wait_sec": 0, "known": known}));
     assert!(poll(&[]).is_empty(), "too early");
     let begun = Instant::now();
+    assert!(
+        ada.poll(json!({"wait_sec": 20})).is_empty(),
+        "began too early"
+    );
+    assert!(begun.elapsed() < Duration::from_secs(15));
     until("it comes again", || {
         assert!(poll(&[number]).is_empty(), "the player has it");
         poll(&[])

@@ -104,11 +104,14 @@ impl Queue {
 
     /// Takes the answers of a poll, and waits for a request.
     pub fn poll(&self, poll: Poll) -> Requests {
-        let timeout = poll.timeout();
+        let mut timeout = poll.timeout();
         let known = poll.known.unwrap_or_default();
         let began = Instant::now();
         let answers = poll.answers.unwrap_or_default();
         let id = self.0.update(|state| state.begin_poll(answers));
+        if self.0.lock().may_have_lost(&known) {
+            timeout = timeout.min(MAX_SILENCE); // the next poll gets the request
+        }
 
         drop(self.0.wait_until(timeout, |state| {
             let is_newest = state.polls.last() == Some(&id);
@@ -180,6 +183,15 @@ impl State {
             }
         }
         self.number
+    }
+
+    /// Returns true if a request was handed out that the player has neither answered nor named.
+    fn may_have_lost(&self, known: &[u64]) -> bool {
+        let mut requests = self.requests.iter();
+        requests.any(|(number, request)| {
+            let is_open = request.handed_out.len() == 1 && request.answer.is_none();
+            is_open && !known.contains(number)
+        })
     }
 
     /// Ends a poll. Returns the request that it takes.
