@@ -90,12 +90,24 @@ impl Relay {
 
     /// Starts a player that is a loop of polls: it registers, and answers until the league is over.
     fn play(&self, id: &'static str, choice: &'static str) -> JoinHandle<()> {
+        self.play_with(id, choice, 25, Duration::ZERO)
+    }
+
+    /// The same with polls that wait for this time, and a pause between them.
+    fn play_with(
+        &self,
+        id: &'static str,
+        choice: &'static str,
+        wait_sec: u32,
+        pause: Duration,
+    ) -> JoinHandle<()> {
         self.register(id);
         let relay = self.clone();
         thread::spawn(move || {
             let (mut answers, mut is_over) = (Vec::new(), false);
             while !is_over || !answers.is_empty() {
-                let requests = relay.poll(json!({"answers": answers}));
+                thread::sleep(pause);
+                let requests = relay.poll(json!({"answers": answers, "wait_sec": wait_sec}));
                 answers.clear();
                 for request in requests {
                     let FakeReply::Answer(result) = valid_reply(id, choice, &request["body"])
@@ -162,6 +174,20 @@ fn relayed_and_direct_players_play_all_matches() {
     let called = test.logged("tool_called");
     assert_eq!(called.len(), 3, "{called:?}"); // the relays are opened
     check_no_tokens(&test);
+}
+
+#[test]
+fn delay_of_a_relay_is_in_the_trace() {
+    let (test, mut manager) = with_manager("serve --players 2 --referees 1");
+    let slow = open(&manager.url()).play_with("P01", "odd", 0, Duration::from_millis(200));
+    let _agents = test.agents(&manager, "REF01 P02");
+    manager.wait_for_success();
+    wait_until("the loop ends", || slow.is_finished());
+    let trace = test.run_tool("trace R1M1").1;
+    check_contains(
+        &trace,
+        "  manager passed CHOOSE_PARITY_CALL on to P01 after ",
+    );
 }
 
 #[test]

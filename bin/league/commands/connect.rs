@@ -221,7 +221,11 @@ impl Connection {
 
     /// Has the player answer a request.
     fn ask_player(&self, request: Numbered) -> Numbered {
-        let Numbered { number, body } = request;
+        let Numbered {
+            number,
+            body,
+            waited,
+        } = request;
         self.unanswered.update(|numbers| numbers.insert(number));
 
         let registration = lock(&self.registration).clone();
@@ -241,6 +245,10 @@ impl Connection {
             let error = json!({"code": -32603, "message": problem});
             json!({"jsonrpc": "2.0", "error": error, "id": body["id"]})
         });
-        Numbered { number, body }
+        Numbered {
+            number,
+            body,
+            waited,
+        }
     }
 }

@@ -44,6 +44,9 @@ impl Poll {
 pub struct Numbered {
     pub number: u64,
     pub body: Value,
+    /// The time that a request has waited for a poll.
+    #[serde(skip)]
+    pub waited: Duration,
 }
 
 /// The answer of `relay_next`.
@@ -100,6 +103,7 @@ struct State {
 /// A request that waits.
 struct Waiting {
     request: Request,
+    since: Instant,
     /// The times at which it was handed out.
     handed_out: Vec<Instant>,
     answer: Option<Value>,
@@ -143,6 +147,7 @@ impl Queue {
             state.number += 1;
             let waiting = Waiting {
                 request,
+                since: Instant::now(),
                 handed_out: Vec::new(),
                 answer: None,
             };
@@ -191,7 +196,7 @@ impl State {
             self.polls.remove(0);
         }
 
-        for Numbered { number, body } in answers {
+        for Numbered { number, body, .. } in answers {
             if let Some(waiting) = self.requests.get_mut(&number) {
                 waiting.answer.get_or_insert(body);
                 if waiting.request.message_type == LeagueCompleted::NAME {
@@ -212,7 +217,12 @@ impl State {
         let waiting = self.requests.get_mut(&number)?;
         waiting.handed_out.push(Instant::now());
         let body = serde_json::from_str(&waiting.request.text).ok()?;
-        Some(Numbered { number, body })
+        let waited = waiting.since.elapsed();
+        Some(Numbered {
+            number,
+            body,
+            waited,
+        })
     }
 
     /// Returns the number of the request that a poll takes: the oldest that was not handed out, or
