@@ -125,7 +125,7 @@ impl Relay {
 }
 
 /// Starts `league connect` with the command of a player.
-fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
+pub fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
     let mut command = Command::new(executable("league"));
     command.args(["connect", "--manager", manager, "--config"]);
     command.arg(test.folder.join("config")).arg("--");

@@ -159,7 +159,7 @@ impl Connection {
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
-    /// player is. The first is kept at once, since a request may come before the answer. Later ones
+    /// player is. For the next league the player registers by itself. The first is kept at once, since a request may come before the answer. Later ones
     /// count when they are accepted: any program on this machine can send one, and must not get the
     /// requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
@@ -179,6 +179,7 @@ impl Connection {
         if is_registration && reply["status"] == "ACCEPTED" {
             let mut accepted = call.clone();
             accepted["params"]["auth_token"] = reply["auth_token"].clone();
+            accepted["params"]["player_meta"]["must_be_known"] = true.into();
             *lock(&self.registration) = accepted;
         }
         Ok(answer)
