@@ -122,7 +122,10 @@ fn relayed_player_stays_for_the_next_league() {
     let mut class = start_class(&test);
     let url = class.url();
     let player = |id: &str, more: &str| start(&test, &url, id, &format!("--stay {more}"));
-    let connected = test.command("player", "--player-id P03 --display-name player --port 0 --stay");
+    let connected = test.command(
+        "player",
+        "--player-id P03 --display-name player --port 0 --stay",
+    );
     let connected = connect_command(&test, &url, &connected);
     let players = [player("P01", "--relay"), player("P02", ""), connected];
     for league in 1..=2 {
