@@ -8,10 +8,12 @@
 
 pub mod queue;
 
+use crate::trace::COMMENT;
 use league::manager::Manager;
 use league::net::agent::{HandlerError, Tool};
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, Response};
+use league::net::log::{Content, text_field};
 use league::net::rpc::RpcServer;
 use league::net::sync::{lock, secret};
 use league::program::terminal::print_error;
@@ -20,13 +22,17 @@ use league::protocol::{
     MessageSpec, ProtocolError,
 };
 use league::values::constant_time_eq;
-use queue::{Poll, Queue};
+use queue::{Numbered, Poll, Queue, Requests};
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex, OnceLock};
+use std::time::Duration;
 
 /// Number of hex digits of a token.
 const TOKEN_LENGTH: usize = 32;
+/// The time from which on the delay of a request is logged.
+const MIN_DELAY: Duration = Duration::from_millis(100);
 /// Maximum number of relays at which no player is registered.
 const MAX_UNUSED: usize = 64;
 
@@ -123,7 +129,7 @@ impl Relays {
             "relay_next",
             "For programs: takes the answers of the player of a relay, and waits up to wait_sec \
                 (25 at most) for its next request.",
-            |poll: Poll, _| Ok(self.find(&poll.relay_token)?.queue.poll(poll)),
+            |poll, _| self.next(poll),
         );
         [open, call, next].map(|tool| Tool {
             read_only: false,
@@ -226,6 +232,35 @@ impl Relays {
         let (rpc, params) = (self.rpc.wait(), call.params.into());
         let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
         Ok(answer.as_object().cloned().unwrap_or_default())
+    }
+
+    /// Takes the answers of the player, and waits for its next request.
+    fn next(&self, poll: Poll) -> Result<Requests, HandlerError> {
+        let relay = self.find(&poll.relay_token)?;
+        let requests = relay.queue.poll(poll);
+        for Numbered { body, waited, .. } in &requests.requests {
+            if *waited >= MIN_DELAY {
+                self.log_delay(&relay, &body["params"], *waited);
+            }
+        }
+        Ok(requests)
+    }
+
+    /// Logs how long a request has waited for a poll, for the trace of its match.
+    fn log_delay(&self, relay: &Relay, message: &Value, waited: Duration) {
+        let manager = &self.rpc.wait().agent;
+        let player = manager.store.read(|league| {
+            let mut members = league.members.values();
+            let player = members.find(|member| member.meta.contact_endpoint == relay.endpoint);
+            player.map(|player| player.id.clone())
+        });
+        let text = format!(
+            "passed {} on to {} after {} ms",
+            text_field(message, "message_type").unwrap_or_default(),
+            player.unwrap_or_default(),
+            waited.as_millis()
+        );
+        (manager.program.log()).message(COMMENT, message, Vec::new(), Content::Text(&text));
     }
 
     fn find(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {

@@ -43,7 +43,7 @@ pub fn file(data: &Path, id: &str) -> PathBuf {
 /// Locks an id until the returned file is closed.
 pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
     storage::lock(&file(data, id)).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => in_use(data, id, "another program is running as it"),
+        io::ErrorKind::WouldBlock => in_use(data, id, "another program uses it"),
         _ => error.into(),
     })
 }

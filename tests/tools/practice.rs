@@ -457,7 +457,8 @@ deps | got "deps", expected small letters
 Ada | got "Ada", expected small letters
 ../x | got "../x", expected small letters
 1a | got "1a", expected small letters
-.py | got ".py", expected small letters"#;
+.py | got ".py", expected small letters
+random.py | random.py would hide Python's own module random"#;
 
 #[test]
 fn new_player_is_a_copy_of_the_template() {
@@ -477,6 +478,9 @@ fn new_player_is_a_copy_of_the_template() {
     let manifest = test.folder.join("Cargo.toml");
     fs::write(&manifest, listed).unwrap();
     for [name, answer] in rows(NEW_PLAYERS) {
+        if name == "random.py" && !has_python() {
+            continue;
+        }
         let (code, output) = run(&["new", name]);
         let is_made = answer.contains("is a player");
         assert_eq!(code, Some(if is_made { 0 } else { 2 }), "{output}");

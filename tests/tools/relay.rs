@@ -1,6 +1,5 @@
 //! Players that only call out: a league of relayed and direct players, and attacks on the relays.
 
-use super::control::start_class;
 use super::support::*;
 use crate::relay::queue::Poll;
 use std::collections::BTreeSet;
@@ -91,12 +90,24 @@ impl Relay {
 
     /// Starts a player that is a loop of polls: it registers, and answers until the league is over.
     fn play(&self, id: &'static str, choice: &'static str) -> JoinHandle<()> {
+        self.play_with(id, choice, 25, Duration::ZERO)
+    }
+
+    /// The same with polls that wait for this time, and a pause between them.
+    fn play_with(
+        &self,
+        id: &'static str,
+        choice: &'static str,
+        wait_sec: u32,
+        pause: Duration,
+    ) -> JoinHandle<()> {
         self.register(id);
         let relay = self.clone();
         thread::spawn(move || {
             let (mut answers, mut is_over) = (Vec::new(), false);
             while !is_over || !answers.is_empty() {
-                let requests = relay.poll(json!({"answers": answers}));
+                thread::sleep(pause);
+                let requests = relay.poll(json!({"answers": answers, "wait_sec": wait_sec}));
                 answers.clear();
                 for request in requests {
                     let FakeReply::Answer(result) = valid_reply(id, choice, &request["body"])
@@ -114,16 +125,16 @@ impl Relay {
 }
 
 /// Starts `league connect` with the command of a player.
-fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
+pub fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
     let mut command = Command::new(executable("league"));
     command.args(["connect", "--manager", manager, "--config"]);
     command.arg(test.folder.join("config")).arg("--");
     TestProcess::new(command.arg(player.get_program()).args(player.get_args()))
 }
 
-/// Starts `league connect` with the player of the stack; the id may be followed by options.
+/// Starts `league connect` with the player of the stack.
 fn connect_player(test: &TestLeague, manager: &str, id: &str) -> TestProcess {
-    let options = format!("--port 0 --player-id {id}");
+    let options = format!("--player-id {id} --port 0");
     connect_command(test, manager, &test.command("player", &options))
 }
 
@@ -163,6 +174,20 @@ fn relayed_and_direct_players_play_all_matches() {
     let called = test.logged("tool_called");
     assert_eq!(called.len(), 3, "{called:?}"); // the relays are opened
     check_no_tokens(&test);
+}
+
+#[test]
+fn delay_of_a_relay_is_in_the_trace() {
+    let (test, mut manager) = with_manager("serve --players 2 --referees 1");
+    let slow = open(&manager.url()).play_with("P01", "odd", 0, Duration::from_millis(200));
+    let _agents = test.agents(&manager, "REF01 P02");
+    manager.wait_for_success();
+    wait_until("the loop ends", || slow.is_finished());
+    let trace = test.run_tool("trace R1M1").1;
+    check_contains(
+        &trace,
+        "  manager passed CHOOSE_PARITY_CALL on to P01 after ",
+    );
 }
 
 #[test]
@@ -624,27 +649,4 @@ fn connected_player_does_not_flood_what_is_no_manager() {
     let more = polls.load(SeqCst) - before;
     assert!(more <= 12, "{more} polls in two seconds");
     assert_eq!(connected.errors().matches("a warning").count(), 1);
-}
-
-#[test]
-fn connected_player_stays_for_the_next_league() {
-    let test = TestLeague::new("league scheduling.round_announcement_lead_sec=0");
-    let mut class = start_class(&test);
-    let url = class.url();
-    let players = ["P01", "P02"].map(|id| connect_player(&test, &url, &format!("{id} --stay")));
-    for league in 1..=2 {
-        wait_until("both have rehearsed", || {
-            let output = class.output_so_far();
-            output.matches(" plays, through the relay").count() == 2 * league
-        });
-        class.write(b"start\n");
-        wait_until("the league is over", || {
-            class.output_so_far().matches("Champion").count() == league
-        });
-        class.write(b"new-lobby\n");
-    }
-    assert_eq!(class.output_so_far().matches("lost technically").count(), 0);
-    for player in &players {
-        assert!(!player.errors().contains("rejected"), "{}", player.errors());
-    }
 }

@@ -4,6 +4,7 @@
 use super::check::{findings, start_examination};
 use super::control::start_class;
 use super::python::{REST, SCRIPT, check_failure, count, write_with_choose};
+use super::relay::connect_command;
 use super::support::*;
 use std::collections::BTreeSet;
 use std::fs;
@@ -121,13 +122,19 @@ fn relayed_player_stays_for_the_next_league() {
     let mut class = start_class(&test);
     let url = class.url();
     let player = |id: &str, more: &str| start(&test, &url, id, &format!("--stay {more}"));
-    let players = [player("P01", "--relay"), player("P02", "")];
+    let connected = test.command(
+        "player",
+        "--player-id P03 --display-name player --port 0 --stay",
+    );
+    let connected = connect_command(&test, &url, &connected);
+    let players = [player("P01", "--relay"), player("P02", ""), connected];
     for league in 1..=2 {
         wait_until("both have rehearsed", || {
             let output = class.output_so_far();
             let relayed = output.matches("P01 player plays, through the relay");
             let direct = output.matches("P02 player plays\n");
-            relayed.count() == league && direct.count() == league
+            let connected = output.matches("P03 player plays, through the relay");
+            [relayed.count(), direct.count(), connected.count()] == [league; 3]
         });
         class.write(b"start\n");
         wait_until("the league is over", || {

@@ -324,7 +324,7 @@ fn log_comment(log: &Log, chosen: &Chosen, comment: &str) {
         ..
     } = chosen;
     let packet = json!({"match_id": match_id, "conversation_id": conversation_id});
-    let text = format!("{choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
+    let text = format!("chose {choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
     log.message(COMMENT, &packet, Vec::new(), Content::Text(&text));
 }
 

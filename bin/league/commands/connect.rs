@@ -220,8 +220,8 @@ impl Connection {
 
     /// Has the player answer a request.
     fn ask_player(&self, request: Numbered) -> Numbered {
-        let Numbered { number, body } = request;
-        self.unanswered.update(|numbers| numbers.insert(number));
+        self.unanswered
+            .update(|numbers| numbers.insert(request.number));
 
         let registration = lock(&self.registration).clone();
         let endpoint = registration["params"]["player_meta"]["contact_endpoint"].as_str();
@@ -231,15 +231,15 @@ impl Connection {
             max_bytes: MAX_ANSWER,
             ..self.manager.clone()
         };
-        let answer = self.client.post(&player, &body.to_string());
+        let answer = self.client.post(&player, &request.body.to_string());
         let answer = answer
             .ok()
             .and_then(|(_, bytes)| serde_json::from_slice(&bytes).ok());
         let body = answer.unwrap_or_else(|| {
             let problem = "the player did not answer with JSON of at most 9 KB";
             let error = json!({"code": -32603, "message": problem});
-            json!({"jsonrpc": "2.0", "error": error, "id": body["id"]})
+            json!({"jsonrpc": "2.0", "error": error, "id": request.body["id"]})
         });
-        Numbered { number, body }
+        Numbered { body, ..request }
     }
 }

@@ -10,6 +10,7 @@ use league::values;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 pub const USAGE: Usage = Usage {
     name: "league new NAME",
@@ -46,6 +47,13 @@ pub fn run(name: &str) -> Result<(), Exit> {
         )));
     }
 
+    if is_python && is_python_module(stem) {
+        return Err(Exit::usage(format!(
+            "{name} would hide Python's own module {stem} from all players in bin; take another \
+             name, like my_{name}"
+        )));
+    }
+
     let (template, command, entry) = if is_python {
         (
             PLAYER_TEMPLATE,
@@ -71,6 +79,17 @@ pub fn run(name: &str) -> Result<(), Exit> {
          cargo run -q --bin league -- local --fresh --mine {command} --cycles 20)"
     ));
     Ok(())
+}
+
+/// Returns true if Python's library has a module of this name.
+fn is_python_module(name: &str) -> bool {
+    let code =
+        "import importlib.util as util, sys; sys.exit(9 if util.find_spec(sys.argv[1]) else 0)";
+    let mut python = Command::new(PYTHON);
+    python
+        .args(["-I", "-S", "-c", code, name])
+        .stderr(Stdio::null());
+    python.status().is_ok_and(|end| end.code() == Some(9))
 }
 
 /// Copies the small league to `bin/NAME`, and adds its programs to the manifest.

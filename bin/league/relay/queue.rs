@@ -44,6 +44,9 @@ impl Poll {
 pub struct Numbered {
     pub number: u64,
     pub body: Value,
+    /// The time that a request has waited for a poll.
+    #[serde(skip)]
+    pub waited: Duration,
 }
 
 /// The answer of `relay_next`.
@@ -73,6 +76,7 @@ struct Request {
     text: String,
     /// The type of the message in it; empty without one.
     message_type: String,
+    since: Instant,
     /// The times at which it was handed out.
     handed_out: Vec<Instant>,
     answer: Option<Value>,
@@ -85,6 +89,7 @@ impl Request {
         json.is_object().then(|| Request {
             text: json.to_string(),
             message_type: text_field(&json["params"], "message_type").unwrap_or_default(),
+            since: Instant::now(),
             handed_out: Vec::new(),
             answer: None,
         })
@@ -174,7 +179,7 @@ impl State {
             self.polls.remove(0);
         }
 
-        for Numbered { number, body } in answers {
+        for Numbered { number, body, .. } in answers {
             if let Some(request) = self.requests.get_mut(&number) {
                 request.answer.get_or_insert(body);
                 if request.message_type == LeagueCompleted::NAME {
@@ -204,7 +209,12 @@ impl State {
         let request = self.requests.get_mut(&number)?;
         request.handed_out.push(Instant::now());
         let body = serde_json::from_str(&request.text).ok()?;
-        Some(Numbered { number, body })
+        let waited = request.since.elapsed();
+        Some(Numbered {
+            number,
+            body,
+            waited,
+        })
     }
 
     /// Returns the number of the request that a poll takes: the oldest that was not handed out, or

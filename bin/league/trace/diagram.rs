@@ -29,7 +29,7 @@ const MANAGER: &str = "manager";
 /// The events of a message that was sent, and of one that was not delivered.
 const SENT: &str = "message_sent";
 const FAILED: &str = "delivery_failed";
-/// The event of a log line with the reason of a choice.
+/// The event of a log line with what an agent did, for readers.
 pub const COMMENT: &str = "comment";
 
 /// Returns a text field of a log line.
@@ -180,11 +180,11 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         }
     }
 
-    // The reasons of players that are played by hand, for instance of language models.
+    // The reasons of players that are played by hand, and the delays of relays.
     for comment in comments {
-        let chosen = format!("{} chose {}", comment.owner, text(comment.line, "message"));
+        let done = format!("{} {}", comment.owner, text(comment.line, "message"));
         let time = comment.time.abs_diff(start).as_millis().to_string();
-        rows.push(row(&time, &truncate(&sanitize(&chosen), MAX_TEXT), ""));
+        rows.push(row(&time, &truncate(&sanitize(&done), MAX_TEXT), ""));
     }
 
     if is_dotted {
