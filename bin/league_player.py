@@ -133,7 +133,7 @@ class Player:
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.registered_at = 0.0  # when it last registered us
         self.is_unknown = False  # true if the manager says that it does not know us
-        self.in_hand = set()  # the numbers of the relay's requests whose answers it does not have
+        self.unanswered = set()  # the numbers of requests whose answers our relay does not have
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -541,18 +541,18 @@ class Player:
         """Takes requests from our relay and answers them, until the league is over."""
         answers = []
         while not self.is_finished.is_set():
-            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.in_hand]}
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.unanswered]}
             reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
             requests = result_of(reply).get("requests")
             if requests is not None:
-                self.in_hand.difference_update(answer["number"] for answer in answers)
-            if self.league_completed and (requests is None or not self.in_hand):
+                self.unanswered.difference_update(answer["number"] for answer in answers)
+            if self.league_completed and (requests is None or not self.unanswered):
                 self.is_finished.set()  # the last answer has arrived, or the manager has ended
             elif requests is None:  # then the same answers again
                 self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
                 time.sleep(0.5)
             else:
-                self.in_hand.update(request["number"] for request in requests)
+                self.unanswered.update(request["number"] for request in requests)
                 answers = [{"number": request["number"],
                             "body": respond(self, json.dumps(request["body"]))}
                            for request in requests]

@@ -2,8 +2,8 @@
 //! out" in `protocol.md`).
 //!
 //! A player opens a relay, registers through it, and then polls for its requests. The referees and
-//! the manager call the relay as they would call the player. It answers on this machine's loopback
-//! interface alone; all relays share a port, and each has its own path. What becomes of a request
+//! the manager call the relay as they would call the player. Relays listen on this machine's
+//! loopback interface alone; all share a port, and each has its own path. What becomes of a request
 //! is in `queue.rs`. The other end, for any player, is in `commands/connect.rs`.
 
 pub mod queue;
@@ -64,14 +64,14 @@ struct RelayCall {
 #[derive(Default)]
 pub struct Relays {
     state: Mutex<State>,
-    /// The manager, once it has begun. A call that comes before waits.
+    /// Set when the manager begins. Earlier calls wait for it.
     rpc: OnceLock<RpcServer<Manager>>,
 }
 
 #[derive(Default)]
 struct State {
     relays: Vec<Arc<Relay>>,
-    /// The port of all relays, once there is one.
+    /// The port of all relays, once the first was opened.
     port: Option<u16>,
     has_ended: bool,
 }
@@ -101,11 +101,12 @@ impl Relays {
         let mut state = lock(&self.state);
         state.has_ended = true;
         for relay in state.relays.drain(..) {
-            relay.queue.restart();
+            relay.queue.end_polls();
         }
     }
 
-    /// Returns true if an endpoint is a relay. Its player and this machine alone know its path.
+    /// Returns true if an endpoint is a relay. Only its player and programs of this machine know its
+    /// path, so no other player can register with it.
     pub fn has(&self, endpoint: &str) -> bool {
         let is_called = |relay: &Relay| relay.endpoint == endpoint;
         lock(&self.state).find(is_called).is_some()
@@ -148,7 +149,7 @@ impl Relays {
         let token = token.unwrap_or_else(|| secret(TOKEN_LENGTH as u32));
         if token.len() != TOKEN_LENGTH || token.contains(|c: char| !c.is_ascii_hexdigit()) {
             let legal = format!("must be {TOKEN_LENGTH} random hex digits");
-            return Err(refusal(ErrorCode::MissingField, &legal));
+            return Err(token_error(ErrorCode::MissingField, &legal));
         }
 
         let mut state = lock(&self.state);
@@ -157,7 +158,7 @@ impl Relays {
         }
         let relay = match state.find_by_token(&token) {
             Some(relay) => {
-                relay.queue.restart();
+                relay.queue.end_polls();
                 relay
             }
             None => {
@@ -176,7 +177,7 @@ impl Relays {
         Ok(OpenedRelay {
             relay_token: relay.token.clone(),
             contact_endpoint: relay.endpoint.clone(),
-            warning: far_referee(manager),
+            warning: referee_warning(manager),
         })
     }
 
@@ -264,9 +265,9 @@ impl Relays {
     }
 
     fn find(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {
-        let problem = "there is no such relay any more; open_relay opens it again";
+        let problem = "there is no relay with this token; open_relay opens one";
         let relay = lock(&self.state).find_by_token(token);
-        relay.ok_or_else(|| refusal(ErrorCode::TokenInvalid, problem))
+        relay.ok_or_else(|| token_error(ErrorCode::TokenInvalid, problem))
     }
 }
 
@@ -299,18 +300,18 @@ impl State {
         };
         if let Some(oldest) = oldest {
             self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));
-            oldest.queue.restart(); // its polls are answered
+            oldest.queue.end_polls(); // its polls are answered
         }
     }
 }
 
 /// Refuses a token.
-fn refusal(code: ErrorCode, problem: &str) -> HandlerError {
+fn token_error(code: ErrorCode, problem: &str) -> HandlerError {
     ProtocolError::field(code, "relay_token", problem).into()
 }
 
 /// Returns a warning if a referee is perhaps on another machine, from which it cannot call a relay.
-fn far_referee(manager: &Manager) -> Option<String> {
+fn referee_warning(manager: &Manager) -> Option<String> {
     manager.store.read(|league| {
         let mut referees = league.members(AgentKind::Referee).into_iter();
         let id = &referees.find(|referee| !referee.peer.is_loopback())?.id;

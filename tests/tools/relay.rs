@@ -396,7 +396,7 @@ fn player_of_another_machine_gains_no_right_of_this_one() {
 }
 
 #[test]
-fn who_only_opens_relays_keeps_nobody_out() {
+fn unused_relays_take_no_place_from_players() {
     let (_test, manager) = with_manager("serve --players 2");
     let url = manager.url();
     let [ada, bob] = [(); 2].map(|()| open(&url));
@@ -581,7 +581,7 @@ fn program_on_this_machine_gets_no_choice_through_a_relay() {
 
 /// Starts `league connect` with a program that prints where its manager is, and does nothing.
 /// Returns the endpoint as well.
-fn connect_idle(test: &TestLeague, manager: &str) -> (TestProcess, String) {
+fn connect_idle_player(test: &TestLeague, manager: &str) -> (TestProcess, String) {
     let mut idle = Command::new(PYTHON);
     let code =
         "import sys; print('listening on', sys.argv[2] + '/mcp', flush=True); sys.stdin.read()";
@@ -597,7 +597,7 @@ fn other_program_diverts_no_request_of_a_connected_player() {
         return;
     }
     let (test, manager) = with_manager("serve");
-    let (_connected, stand_in) = connect_idle(&test, &manager.url());
+    let (_connected, local_manager) = connect_idle_player(&test, &manager.url());
     let player = FakeAgent::new(|request| match request["params"]["large"].as_bool() {
         Some(true) => FakeReply::Answer(json!({"x": "x".repeat(20_000)})),
         _ => FakeReply::Answer(json!({"status": "ok"})),
@@ -605,18 +605,21 @@ fn other_program_diverts_no_request_of_a_connected_player() {
     let other = FakeAgent::new(|_| FakeReply::Answer(json!({"status": "other"})));
     let mut registration = player_registration("P01", &player.url, None);
     registration["player_meta"]["registration_key"] = json!("0123456789abcdef0123456789abcdef");
-    assert_eq!(send(&stand_in, &registration)["status"], "ACCEPTED");
+    assert_eq!(send(&local_manager, &registration)["status"], "ACCEPTED");
 
     // Neither a refused registration nor a page in a browser names another endpoint.
     let attack = player_registration("P01", &other.url, None);
-    assert_ne!(send(&stand_in, &attack)["status"], "ACCEPTED");
+    assert_ne!(send(&local_manager, &attack)["status"], "ACCEPTED");
     let broken = json!({"player_meta": {"contact_endpoint": other.url}});
-    assert_eq!(ask(&stand_in, "league_query", broken)["error_code"], "E003");
+    assert_eq!(
+        ask(&local_manager, "league_query", broken)["error_code"],
+        "E003"
+    );
     registration["player_meta"]["contact_endpoint"] = json!(other.url);
     let call = json!({"jsonrpc": "2.0", "method": "register_player", "params": registration});
     let origin = "Origin: http://192.0.2.1\r\n";
     assert_eq!(
-        http("POST", &stand_in, origin, call.to_string().as_bytes()).0,
+        http("POST", &local_manager, origin, call.to_string().as_bytes()).0,
         403
     );
     let relay = text_of(&test.events("Registered")[0]["meta"]["contact_endpoint"]).to_string();
@@ -642,11 +645,18 @@ fn connected_player_does_not_flood_what_is_no_manager() {
         }
         _ => FakeReply::Answer(json!({"warning": "a warning"})),
     });
-    let (connected, _) = connect_idle(&test, &manager.url);
+    let (connected, _) = connect_idle_player(&test, &manager.url);
     wait_until("some polls have failed", || polls.load(SeqCst) > 5);
     let before = polls.load(SeqCst);
     thread::sleep(Duration::from_secs(2));
     let more = polls.load(SeqCst) - before;
     assert!(more <= 12, "{more} polls in two seconds");
     assert_eq!(connected.errors().matches("a warning").count(), 1);
+}
+
+#[test]
+fn connected_player_says_that_a_manager_has_no_relay() {
+    let (test, manager) = with_manager("");
+    let connected = connect_player(&test, &manager.url(), "P01");
+    connected.wait_for_error("it has no relay: ask your teacher to start it with `league class`");
 }

@@ -226,7 +226,7 @@ fn player_that_is_not_called_names_the_option() {
     }
 }
 
-/// What the player cannot send is not sent again and again: the threads that poll would be lost.
+/// Else the polling threads would send an answer that the manager refuses for ever.
 #[test]
 fn answer_that_is_too_long_is_cut() {
     if !has_python() {

@@ -207,7 +207,7 @@ impl Examination {
         let mut params = call.json["params"].clone();
         let result = match call.method() {
             "open_relay" => {
-                self.relay.restart();
+                self.relay.end_polls();
                 let shown = params["relay_token"].as_str();
                 let token = shown.map_or_else(|| secret(32), String::from);
                 json!({"relay_token": token, "contact_endpoint": self.relay_url})

@@ -1,9 +1,9 @@
 //! `league connect -- COMMAND`: a player that is not changed plays through a relay of the manager
-//! (`relay.rs`), so nothing must be able to call this machine.
+//! (`relay.rs`), so other machines need not reach this one.
 //!
-//! The player's manager is this program, on the loopback interface: what the player calls goes to
-//! the manager by `relay_call`. Some threads poll for the player's requests, and call the endpoint
-//! that it has named in its registration.
+//! The player's manager is this program, on the loopback interface: a call of `register_player` or
+//! `league_query` goes to the manager by `relay_call`. Some threads poll for the player's requests,
+//! and call the endpoint that it has named in its registration.
 
 use crate::agents::installed_program;
 use crate::check::json_rpc_call;
@@ -17,10 +17,11 @@ use league::net::sync::{Shared, lock, secret, spawn};
 use league::program::args::{Args, Exit, Usage};
 use league::program::terminal::{print_error, sanitize};
 use league::program::{SHUTDOWN_TIMEOUT, load_config, open_log, url};
-use league::protocol::AgentKind;
+use league::protocol::{AgentKind, LeagueCompleted};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -38,7 +39,7 @@ pub const USAGE: Usage = Usage {
 const POLLS: usize = 3;
 /// Maximum time of a poll, which waits for 25 s, and of a player's answer.
 const POLL_TIMEOUT: Duration = Duration::from_secs(40);
-/// Maximum size of a player's answer in bytes: with it a poll must not be longer than 10 KB.
+/// Maximum size of a player's answer in bytes: the poll that carries it has at most 10 KB.
 const MAX_ANSWER: usize = 9 << 10;
 /// Interval between two attempts to reach the manager.
 const RETRY_INTERVAL: Duration = Duration::from_secs(1);
@@ -48,12 +49,14 @@ struct Connection {
     client: Client,
     manager: Peer,
     relay_token: String,
-    /// The player's last call that registers it, which is repeated after a restart of the manager.
+    /// The player's call that has registered it, which is repeated after a restart of the manager.
     registration: Mutex<Value>,
+    /// True when the league is over: the player itself registers in the next one.
+    is_over: AtomicBool,
     /// The numbers of the requests that the player has and has not answered yet.
     unanswered: Shared<BTreeSet<u64>>,
     /// Number of times that the relay was opened.
-    opened: Mutex<u32>,
+    open_count: Mutex<u32>,
 }
 
 /// Starts the player, and ends when it ends.
@@ -69,12 +72,13 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
         manager: Peer::manager(config.manager(), POLL_TIMEOUT),
         relay_token: secret(32),
         registration: Mutex::default(),
+        is_over: AtomicBool::new(false),
         unanswered: Shared::default(),
-        opened: Mutex::default(),
+        open_count: Mutex::default(),
     });
     connection.open_again(0);
 
-    // Be the manager for the player, and the player for the manager.
+    // Answer the player's calls, and poll for its requests.
     let listener = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
     let manager = url("127.0.0.1", listener.local_addr()?.port());
     let called = Arc::clone(&connection);
@@ -101,8 +105,8 @@ impl Connection {
     /// Opens the relay and registers the player again, and waits for the manager. Does nothing if
     /// the relay was opened since the caller has `seen` the number of openings.
     fn open_again(&self, seen: u32) {
-        let mut opened = lock(&self.opened);
-        if *opened != seen {
+        let mut open_count = lock(&self.open_count);
+        if *open_count != seen {
             return;
         }
 
@@ -115,10 +119,7 @@ impl Connection {
                 Err(error) => {
                     attempts += 1;
                     if attempts == 3 {
-                        let (manager, problem) = (&self.manager.endpoint, error.explain());
-                        let text =
-                            format!("waiting for the league manager at {manager}: it {problem}");
-                        print_error(&text);
+                        self.print_waiting(&error);
                     }
                 }
             }
@@ -129,23 +130,34 @@ impl Connection {
         {
             print_error(&sanitize(warning));
         }
-        *opened += 1;
+        *open_count += 1;
 
         let registration = lock(&self.registration).clone();
-        if registration.is_object() {
+        if registration.is_object() && !self.is_over.load(SeqCst) {
             let _ = self.call_manager(&registration);
         }
     }
 
+    /// Says why the manager opens no relay.
+    fn print_waiting(&self, error: &CallError) {
+        let (manager, mut problem) = (&self.manager.endpoint, error.explain());
+        if let CallError::JsonRpc(-32601, _) = error {
+            problem = "has no relay: ask your teacher to start it with `league class`".into();
+        }
+        print_error(&format!(
+            "waiting for the league manager at {manager}: it {problem}"
+        ));
+    }
+
     /// Answers a call of the player, which takes this program for its manager. A page in a browser
-    /// of this machine is refused: it is no player.
+    /// of this machine is refused: it is not the player.
     fn answer_player(&self, http: &HttpRequest) -> Response {
         if !http.headers("Origin").is_empty() {
             return Response::new("403 Forbidden", "");
         }
 
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
-        let seen = *lock(&self.opened);
+        let seen = *lock(&self.open_count);
         let mut answer = self.call_manager(&call);
         if let Ok(reply) = &answer
             && reply["result"]["context"]["field"] == "relay_token"
@@ -161,8 +173,7 @@ impl Connection {
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
-    /// player is. In another league only the player itself registers, since it may have ended or
-    /// have a new key. The first registration is kept at once, since a request may come before the
+    /// player is. In another league only the player itself registers, with a new key. The first registration is kept at once, since a request may come before the
     /// answer. Later ones count when they are accepted: any program on this machine can send one,
     /// and must not get the requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
@@ -183,6 +194,7 @@ impl Connection {
             accepted["params"]["auth_token"] = reply["auth_token"].clone();
             accepted["params"]["player_meta"]["must_be_known"] = true.into();
             *lock(&self.registration) = accepted;
+            self.is_over.store(false, SeqCst);
         }
         Ok(answer)
     }
@@ -191,7 +203,7 @@ impl Connection {
     fn poll(&self) {
         let mut answers: Vec<Numbered> = Vec::new();
         loop {
-            let seen = *lock(&self.opened);
+            let seen = *lock(&self.open_count);
             let poll = json!({
                 "relay_token": self.relay_token,
                 "answers": answers,
@@ -199,8 +211,11 @@ impl Connection {
             });
             let polled = self.client.call_method(&self.manager, "relay_next", poll);
 
-            // Answers that did not arrive are sent again.
-            if !polled.as_ref().is_err_and(CallError::is_unreachable) {
+            // Answers that may not have arrived are sent again. A refusal would be the same again.
+            let is_refused = |error: &CallError| {
+                !error.is_retryable() || matches!(error, CallError::HttpStatus(..))
+            };
+            if polled.as_ref().err().is_none_or(is_refused) {
                 self.unanswered.update(|numbers| {
                     for answer in answers.drain(..) {
                         numbers.remove(&answer.number);
@@ -213,7 +228,7 @@ impl Connection {
                 answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
             } else {
                 self.open_again(seen);
-                thread::sleep(RETRY_INTERVAL); // what answers may be no manager
+                thread::sleep(RETRY_INTERVAL); // the program that answers may be no manager
             }
         }
     }
@@ -231,13 +246,15 @@ impl Connection {
             max_bytes: MAX_ANSWER,
             ..self.manager.clone()
         };
-        let answer = self.client.post(&player, &request.body.to_string());
-        let answer = answer
-            .ok()
-            .and_then(|(_, bytes)| serde_json::from_slice(&bytes).ok());
-        let body = answer.unwrap_or_else(|| {
-            let problem = "the player did not answer with JSON of at most 9 KB";
-            let error = json!({"code": -32603, "message": problem});
+        let answer = match self.client.post(&player, &request.body.to_string()) {
+            Ok((_, bytes)) => serde_json::from_slice(&bytes).map_err(|_| "answered no JSON".into()),
+            Err(error) => Err(error.explain()),
+        };
+        if request.body["params"]["message_type"] == LeagueCompleted::NAME {
+            self.is_over.store(true, SeqCst);
+        }
+        let body = answer.unwrap_or_else(|problem: String| {
+            let error = json!({"code": -32603, "message": format!("the player {problem}")});
             json!({"jsonrpc": "2.0", "error": error, "id": request.body["id"]})
         });
         Numbered { body, ..request }

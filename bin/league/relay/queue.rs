@@ -1,7 +1,7 @@
 //! The requests of one relay: they wait for a poll of the player, and then for its answer.
 //!
 //! A poll takes one request, so that the threads of a player work on several at once. The newest
-//! poll takes the next request, since the connection of an older one may be gone. A request that
+//! poll takes the next request, since an older poll's connection may be broken. A request that
 //! has no answer after a while is handed out once more.
 
 use league::net::http::{OK, Response};
@@ -66,7 +66,7 @@ struct State {
     /// The time at which the last poll ended.
     polled_at: Instant,
     /// The last number of a request or a poll. It begins at random, so that an answer that comes
-    /// after a restart of the manager is none to a new request.
+    /// after a restart of the manager does not match a new request.
     number: u64,
 }
 
@@ -152,8 +152,8 @@ impl Queue {
         }
     }
 
-    /// Answers all polls. What was handed out is handed out again: the player has been restarted.
-    pub fn restart(&self) {
+    /// Ends all polls. Requests that were handed out are handed out again.
+    pub fn end_polls(&self) {
         self.0.update(|state| {
             state.polls.clear();
             state.polled_at = Instant::now(); // the player is there, and polls in a moment
