@@ -28,14 +28,7 @@ const CARGO_NAMES: [&str; 4] = ["build", "deps", "examples", "incremental"];
 pub fn run(name: &str) -> Result<(), Exit> {
     let stem = name.trim_end_matches(".py");
     let is_python = stem != name;
-    let is_legal = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
-    let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase()) && stem.chars().all(is_legal);
-    if !is_name || CARGO_NAMES.contains(&name) {
-        return Err(Exit::usage(format!(
-            "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
-             Cargo's own"
-        )));
-    }
+    check_name(name, stem)?;
 
     let listed = fs::read_to_string(MANIFEST)
         .map_err(|error| Exit::usage(format!("{MANIFEST}: {error}; type this in the project")))?;
@@ -44,13 +37,6 @@ pub fn run(name: &str) -> Result<(), Exit> {
     if path.exists() || listed.contains(&format!("name = \"{name}\"")) {
         return Err(Exit::usage(format!(
             "{name} is there already; nothing was changed"
-        )));
-    }
-
-    if is_python && is_python_module(stem) {
-        return Err(Exit::usage(format!(
-            "{name} would hide Python's own module {stem} from all players in bin; take another \
-             name, like my_{name}"
         )));
     }
 
@@ -78,6 +64,27 @@ pub fn run(name: &str) -> Result<(), Exit> {
          and says whether it is better than a coin (without make: cargo build, then\n     \
          cargo run -q --bin league -- local --fresh --mine {command} --cycles 20)"
     ));
+    Ok(())
+}
+
+/// Checks that Cargo or Python has no other use for the name of a player.
+fn check_name(name: &str, stem: &str) -> Result<(), Exit> {
+    let is_legal = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
+    let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase()) && stem.chars().all(is_legal);
+    if !is_name || CARGO_NAMES.contains(&name) {
+        return Err(Exit::usage(format!(
+            "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
+             Cargo's own"
+        )));
+    }
+
+    if name != stem && is_python_module(stem) {
+        return Err(Exit::usage(format!(
+            "{name} would hide Python's own module {stem} from all players in bin; take another \
+             name, like my_{name}"
+        )));
+    }
+
     Ok(())
 }
 
