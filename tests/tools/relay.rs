@@ -521,7 +521,14 @@ fn large_bodies_and_foreign_paths_are_refused() {
     for path in ["/", "/mcp", "/0123abcd", "/health"] {
         assert_eq!(post(&format!("{address}{path}"), json!({})), 404, "{path}");
     }
-    for body in ["no JSON", "[]", r#"{"x":1e999}"#, r#"{"x":"\ud800"}"#] {
+    let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(100), "]".repeat(100));
+    for body in [
+        "no JSON",
+        "[]",
+        r#"{"x":1e999}"#,
+        r#"{"x":"\ud800"}"#,
+        &deep,
+    ] {
         let status = http("POST", &ada.endpoint, "", body.as_bytes()).0;
         assert_eq!(status, 400, "{body}");
     }

@@ -21,6 +21,10 @@ const MAX_POLLS: usize = 3;
 /// for as long is handed out once more.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
 
+/// Maximum number of levels of a request: readers of JSON allow 128, and the answer of a poll adds
+/// some.
+const MAX_DEPTH: usize = 100;
+
 /// The arguments of `relay_next`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Poll {
@@ -83,10 +87,10 @@ struct Request {
 }
 
 impl Request {
-    /// Returns the request in a body, or `None` if it is no JSON object.
+    /// Returns the request in a body, or `None` if it is no JSON object, or too deep for a player.
     fn parse(body: &[u8]) -> Option<Request> {
         let json: Value = serde_json::from_slice(body).ok()?;
-        json.is_object().then(|| Request {
+        (json.is_object() && depth(&json) <= MAX_DEPTH).then(|| Request {
             text: json.to_string(),
             message_type: text_field(&json["params"], "message_type").unwrap_or_default(),
             since: Instant::now(),
@@ -94,6 +98,16 @@ impl Request {
             answer: None,
         })
     }
+}
+
+/// Returns the number of levels of lists and objects in a value.
+fn depth(value: &Value) -> usize {
+    let inner = match value {
+        Value::Array(items) => items.iter().map(depth).max(),
+        Value::Object(fields) => fields.values().map(depth).max(),
+        _ => return 0,
+    };
+    1 + inner.unwrap_or(0)
 }
 
 impl Queue {
@@ -132,7 +146,10 @@ impl Queue {
     /// type of message.
     pub fn request(&self, body: &[u8], timeout: impl Fn(&str) -> Duration) -> Response {
         let Some(request) = Request::parse(body) else {
-            return Response::text("400 Bad Request", "the body must be a JSON object");
+            return Response::text(
+                "400 Bad Request",
+                "the body must be a JSON object of at most 100 levels",
+            );
         };
         if !self.0.lock().is_polled() {
             return Response::text("503 Service Unavailable", "the player does not poll");
