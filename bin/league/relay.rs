@@ -105,8 +105,8 @@ impl Relays {
         }
     }
 
-    /// Returns true if an endpoint is a relay. Only its player and programs of this machine know its
-    /// path, so no other player can register with it.
+    /// Returns true if an endpoint is a relay. Only its player and programs of this machine know
+    /// its path, so no other player can register with it.
     pub fn has(&self, endpoint: &str) -> bool {
         let is_called = |relay: &Relay| relay.endpoint == endpoint;
         lock(&self.state).find(is_called).is_some()

@@ -173,9 +173,10 @@ impl Connection {
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
-    /// player is. In another league only the player itself registers, with a new key. The first registration is kept at once, since a request may come before the
-    /// answer. Later ones count when they are accepted: any program on this machine can send one,
-    /// and must not get the requests and the token in them.
+    /// player is. In another league only the player itself registers, with a new key. The first
+    /// registration is kept at once, since a request may come before the answer. Later ones count
+    /// when they are accepted: any program on this machine can send one, and must not get the
+    /// requests and the token in them.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
         let is_registration = call["params"]["player_meta"].is_object();
         if is_registration && lock(&self.registration).is_null() {
