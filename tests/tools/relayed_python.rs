@@ -129,7 +129,7 @@ fn relayed_player_stays_for_the_next_league() {
     let connected = connect_command(&test, &url, &connected);
     let players = [player("P01", "--relay"), player("P02", ""), connected];
     for league in 1..=2 {
-        wait_until("both have rehearsed", || {
+        wait_until("all have rehearsed", || {
             let output = class.output_so_far();
             let relayed = output.matches("P01 player plays, through the relay");
             let direct = output.matches("P02 player plays\n");

@@ -111,19 +111,20 @@ impl Connection {
         }
 
         // A manager that opens a new lobby is away for a moment.
-        let mut attempts = if seen == 0 { 2 } else { 0 };
+        let patience = if seen == 0 { 1 } else { 3 };
+        let mut attempts = 0;
         let arguments = json!({"relay_token": self.relay_token});
         let reply = loop {
             match (self.client).call_method(&self.manager, "open_relay", &arguments) {
                 Ok(reply) => break reply,
                 Err(error) => {
                     attempts += 1;
-                    if attempts == 3 {
+                    if attempts == patience {
                         self.print_waiting(&error);
                     }
+                    thread::sleep(RETRY_INTERVAL);
                 }
             }
-            thread::sleep(RETRY_INTERVAL);
         };
         if seen == 0
             && let Some(warning) = reply["warning"].as_str()
