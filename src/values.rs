@@ -79,8 +79,13 @@ pub fn constant_time_eq(one: &str, other: &str) -> bool {
     one.len() == other.len() && difference == 0
 }
 
-/// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`.
+/// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`, and the 32 hex digits of
+/// a key `***`.
 pub fn redact_tokens(text: &str) -> Cow<'_, str> {
+    let is_key = |word: &&str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
+    if let Some(key) = text.split(is_separator).find(is_key) {
+        return redact_tokens(&text.replace(key, "***")).into_owned().into();
+    }
     if !text.contains("tok-") {
         return text.into();
     }

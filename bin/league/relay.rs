@@ -3,8 +3,9 @@
 //!
 //! A player opens a relay, registers through it, and then polls for its requests. The referees and
 //! the manager call the relay as they would call the player. Relays listen on this machine's
-//! loopback interface alone; all share a port, and each has its own path. What becomes of a request
-//! is in `queue.rs`. The other end, for any player, is in `commands/connect.rs`.
+//! loopback interface alone; all share a port, which a league keeps when its manager is restarted,
+//! and each has its own path. What becomes of a request is in `queue.rs`. The other end, for any
+//! player, is in `commands/connect.rs`.
 
 pub mod queue;
 
@@ -16,6 +17,7 @@ use league::net::http::{self, HttpRequest, Response};
 use league::net::log::{Content, text_field};
 use league::net::rpc::RpcServer;
 use league::net::sync::{lock, secret};
+use league::program::args::Exit;
 use league::program::terminal::print_error;
 use league::protocol::{
     AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, GameOver, JsonObject,
@@ -25,14 +27,24 @@ use league::values::constant_time_eq;
 use queue::{Numbered, Poll, Queue, Requests};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::net::IpAddr;
+use std::net::{IpAddr, TcpListener};
 use std::sync::{Arc, Mutex, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Number of hex digits of a token.
 const TOKEN_LENGTH: usize = 32;
 /// The time from which on the delay of a request is logged.
 const MIN_DELAY: Duration = Duration::from_millis(100);
+/// The start of a relay's URL. Its port follows.
+const HOST: &str = "http://127.0.0.1:";
+/// The start of its path. Some random digits follow.
+const PATH: &str = "/relay/";
+/// Maximum time for which the port of the relays is waited for: a system keeps the port of a
+/// connection for a minute.
+const PORT_TIMEOUT: Duration = Duration::from_secs(90);
+/// Interval between two attempts to take it.
+const PORT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of relays at which no player is registered.
 const MAX_UNUSED: usize = 64;
 
@@ -86,14 +98,24 @@ struct Relay {
 }
 
 impl Relays {
-    /// Lets the relays pass requests on to the manager.
-    pub fn begin(&self, manager: &Arc<Manager>) {
+    /// Lets the relays pass requests on to the manager. In a league that goes on, they get their
+    /// port back first: the members of the league are called there.
+    pub fn begin(self: &Arc<Self>, manager: &Arc<Manager>) -> Result<(), Exit> {
+        let earlier_port = manager.store.read(|league| {
+            let mut members = league.members.values();
+            members.find_map(|member| relay_port(&member.meta.contact_endpoint))
+        });
+        if let Some(port) = earlier_port {
+            self.serve(take_port(port)?, &mut lock(&self.state))?;
+        }
+
         let _ = self.rpc.set(RpcServer {
             agent: Arc::clone(manager),
             client: Arc::clone(&manager.program.client),
             own_origins: Vec::new(),
             print_error,
         });
+        Ok(())
     }
 
     /// Closes all relays, and answers the polls: the manager ends.
@@ -166,7 +188,7 @@ impl Relays {
                 let port = self.port(&mut state)?;
                 let relay = Arc::new(Relay {
                     token,
-                    endpoint: format!("http://127.0.0.1:{port}/{}", secret(16)),
+                    endpoint: format!("{HOST}{port}{PATH}{}", secret(16)),
                     opened_from: peer,
                     queue: Queue::new(),
                 });
@@ -181,13 +203,18 @@ impl Relays {
         })
     }
 
-    /// Returns the port of the relays. The first relay starts to answer there.
+    /// Returns the port of the relays. The first relay takes one.
     fn port(self: &Arc<Self>, state: &mut State) -> Result<u16, HandlerError> {
         if let Some(port) = state.port {
             return Ok(port);
         }
 
         let listener = http::listen("127.0.0.1", 0).map_err(HandlerError::Internal)?;
+        Ok(self.serve(listener, state)?)
+    }
+
+    /// Starts to answer at the port of a listener, and returns it.
+    fn serve(self: &Arc<Self>, listener: TcpListener, state: &mut State) -> io::Result<u16> {
         let port = listener.local_addr()?.port();
         let relays = Arc::clone(self);
         let handler = move |http: &HttpRequest| relays.pass_to_player(http);
@@ -198,10 +225,10 @@ impl Relays {
 
     /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
     fn pass_to_player(&self, http: &HttpRequest) -> Response {
-        let id = http.path.strip_prefix('/');
+        let id = http.path.strip_prefix(PATH);
         let is_called = |relay: &Relay| relay.endpoint.rsplit('/').next() == id;
         let Some(relay) = lock(&self.state).find(is_called) else {
-            return Response::new("404 Not Found", "");
+            return queue::no_player(); // after a restart, it has not opened its relay again yet
         };
 
         let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
@@ -302,6 +329,36 @@ impl State {
             self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));
             oldest.queue.end_polls(); // its polls are answered
         }
+    }
+}
+
+/// Returns the port of a relay's endpoint; `None` for another endpoint.
+fn relay_port(endpoint: &str) -> Option<u16> {
+    let (port, _) = endpoint.strip_prefix(HOST)?.split_once(PATH)?;
+    port.parse().ok()
+}
+
+/// Takes the port that the relays had before a restart. Another program that has taken it would get
+/// the requests to players, with the tokens in them, so the league does not go on without it.
+fn take_port(port: u16) -> Result<TcpListener, Exit> {
+    let begun = Instant::now();
+    let mut is_said = false;
+    loop {
+        if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
+            return Ok(listener);
+        }
+        let problem = format!(
+            "port {port} is in use, at which players are called through relays; end the program \
+                that has it"
+        );
+        if begun.elapsed() > PORT_TIMEOUT {
+            return Err(Exit::failure(problem));
+        }
+        if !is_said {
+            print_error(&problem);
+            is_said = true;
+        }
+        thread::sleep(PORT_INTERVAL);
     }
 }
 

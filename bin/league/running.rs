@@ -285,7 +285,7 @@ impl ToolHooks {
 
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
-        self.relays.begin(manager);
+        self.relays.begin(manager)?;
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }

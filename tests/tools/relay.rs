@@ -1,9 +1,12 @@
 //! Players that only call out: a league of relayed and direct players, and attacks on the relays.
 
 use super::support::*;
-use crate::relay::queue::Poll;
+use crate::relay::queue::{Poll, Queue};
+use league::net::http::Response;
+use league::values::Endpoint;
 use std::collections::BTreeSet;
 use std::fs;
+use std::net::TcpListener;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
@@ -231,6 +234,40 @@ fn restarted_manager_goes_on_with_relayed_players() {
 }
 
 #[test]
+fn restarted_manager_calls_no_other_program_at_the_port_of_its_relays() {
+    let test = TestLeague::new("league scheduling.cycles=30; system retry_policy.base_delay_sec=2");
+    let options = "serve --players 2 --referees 1";
+    let mut manager = test.manager(options);
+    let url = manager.url();
+    let _players = ["P01", "P02"].map(|id| connect_player(&test, &url, id));
+    let mut referee = test.agent(&manager, "REF01", "");
+    wait_until("the league is under way", || test.count("Recorded") > 5);
+
+    // While the manager is away, another program takes the port.
+    referee.kill();
+    manager.kill();
+    let registered = test.events("Registered");
+    let endpoints = registered
+        .iter()
+        .map(|member| &member["meta"]["contact_endpoint"]);
+    let mut relays = endpoints.filter(|endpoint| text_of(endpoint).contains("/relay/"));
+    let port = Endpoint::parse(text_of(relays.next().unwrap()))
+        .unwrap()
+        .port;
+    let other = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let options = format!("{options} --port {}", Endpoint::parse(&url).unwrap().port);
+    let mut manager = test.start("league", &options);
+    manager.wait_for_error(&format!("port {port} is in use"));
+    let _referee = test.agent(&manager, "REF01", "");
+    thread::sleep(Duration::from_secs(2)); // in which nothing comes
+    other.set_nonblocking(true).unwrap();
+    assert!(other.accept().is_err(), "a request of the manager");
+    drop(other);
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (30, 0));
+}
+
+#[test]
 fn request_gets_the_first_answer_of_its_own_player() {
     let (_test, manager) = with_manager("serve");
     let [ada, eve] = [(); 2].map(|()| open(&manager.url()));
@@ -293,6 +330,18 @@ fn only_the_whole_token_opens_a_relay() {
         let refused = ask(&url, "open_relay", json!({"relay_token": token}));
         assert_eq!(refused["error_code"], "E003", "{refused}");
     }
+
+    // A token in a wrong place is in no log and on no terminal.
+    let (address, _) = url.rsplit_once('/').unwrap();
+    super::support::call(&url, &ada.token, json!({}));
+    let path = format!("{address}/{}", ada.token);
+    assert_eq!(http("POST", &path, "", b"{}").0, 404);
+    let mut registration = player_registration("P01", "http://127.0.0.1:1/mcp", None);
+    registration["player_meta"]["version"] = json!(ada.token);
+    assert_eq!(send(&url, &registration)["status"], "REJECTED");
+    assert!(
+        !manager.output_so_far().contains(&ada.token) && !manager.errors().contains(&ada.token)
+    );
 
     // After a restart of the player it is the same relay.
     let again = ask(&url, "open_relay", json!({"relay_token": ada.token}));
@@ -507,6 +556,20 @@ fn player_that_has_gone_is_refused_at_once() {
 }
 
 #[test]
+fn hundred_requests_wait_for_a_player_and_no_more() {
+    let queue = Arc::new(Queue::new());
+    let asked: Vec<JoinHandle<Response>> = (0..120)
+        .map(|_| {
+            let queue = Arc::clone(&queue);
+            thread::spawn(move || queue.request(b"{}", |_| Duration::from_secs(4)))
+        })
+        .collect();
+    let refused = asked.into_iter().map(|asked| asked.join().unwrap());
+    let refused = refused.filter(|answer| answer.status == "503 Service Unavailable");
+    assert_eq!(refused.count(), 20);
+}
+
+#[test]
 fn large_bodies_and_foreign_paths_are_refused() {
     let (_test, manager) = with_manager("serve");
     let ada = open(&manager.url());
@@ -518,8 +581,8 @@ fn large_bodies_and_foreign_paths_are_refused() {
     assert_eq!(post(&manager.url(), request), 413);
     assert_eq!(post(&ada.endpoint, long(300_000)), 413);
     let (address, _) = ada.endpoint.rsplit_once('/').unwrap();
-    for path in ["/", "/mcp", "/0123abcd", "/health"] {
-        assert_eq!(post(&format!("{address}{path}"), json!({})), 404, "{path}");
+    for path in ["", "mcp", "0123abcd", "../health"] {
+        assert_eq!(post(&format!("{address}/{path}"), json!({})), 503, "{path}");
     }
     let deep = format!(r#"{{"x":{}{}}}"#, "[".repeat(100), "]".repeat(100));
     for body in [
@@ -527,6 +590,8 @@ fn large_bodies_and_foreign_paths_are_refused() {
         "[]",
         r#"{"x":1e999}"#,
         r#"{"x":"\ud800"}"#,
+        r#"{"method":"ping","params":null}"#,
+        r#"{"method":"ping","params":[]}"#,
         &deep,
     ] {
         let status = http("POST", &ada.endpoint, "", body.as_bytes()).0;
@@ -615,22 +680,30 @@ fn other_program_diverts_no_request_of_a_connected_player() {
     assert_eq!(send(&local_manager, &registration)["status"], "ACCEPTED");
 
     // Neither a refused registration nor a page in a browser names another endpoint.
+    let status = |headers: &str, method: &str, params: &Value| {
+        let call = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+        http("POST", &local_manager, headers, call.to_string().as_bytes()).0
+    };
     let attack = player_registration("P01", &other.url, None);
-    assert_ne!(send(&local_manager, &attack)["status"], "ACCEPTED");
+    assert_eq!(status("", "register_player", &attack), 403);
     let broken = json!({"player_meta": {"contact_endpoint": other.url}});
-    assert_eq!(
-        ask(&local_manager, "league_query", broken)["error_code"],
-        "E003"
-    );
+    assert_eq!(status("", "league_query", &broken), 403);
     registration["player_meta"]["contact_endpoint"] = json!(other.url);
-    let call = json!({"jsonrpc": "2.0", "method": "register_player", "params": registration});
     let origin = "Origin: http://192.0.2.1\r\n";
-    assert_eq!(
-        http("POST", &local_manager, origin, call.to_string().as_bytes()).0,
-        403
-    );
+    assert_eq!(status(origin, "register_player", &registration), 403);
     let relay = text_of(&test.events("Registered")[0]["meta"]["contact_endpoint"]).to_string();
     assert_eq!(ask(&relay, "ping", json!({})), json!({"status": "ok"}));
+
+    // A player without a key is as safe, once it has registered.
+    let (_connected, local_manager) = connect_idle_player(&test, &manager.url());
+    let plain = player_registration("P02", &player.url, None);
+    assert_eq!(send(&local_manager, &plain)["status"], "ACCEPTED");
+    let mut attack = plain.clone();
+    attack["player_meta"]["contact_endpoint"] = json!(other.url);
+    assert_eq!(status("", "register_player", &attack), 403);
+    assert_eq!(send(&local_manager, &plain)["status"], "ACCEPTED");
+    let second = text_of(&test.events("Registered")[1]["meta"]["contact_endpoint"]).to_string();
+    assert_eq!(ask(&second, "ping", json!({})), json!({"status": "ok"}));
 
     // An answer that no poll can take along is refused at once, and asked for once.
     let refused = super::support::call(&relay, "ping", json!({"large": true}));
@@ -659,6 +732,21 @@ fn connected_player_does_not_flood_what_is_no_manager() {
     let more = polls.load(SeqCst) - before;
     assert!(more <= 12, "{more} polls in two seconds");
     assert_eq!(connected.errors().matches("a warning").count(), 1);
+}
+
+#[test]
+fn connected_player_is_answered_while_the_manager_is_away() {
+    if !has_python() {
+        return;
+    }
+    let (test, mut manager) = with_manager("serve");
+    let (_connected, local_manager) = connect_idle_player(&test, &manager.url());
+    manager.kill();
+    let query = json!({"jsonrpc": "2.0", "method": "league_query", "params": {}, "id": 1});
+    for _ in 0..3 {
+        let answer = http("POST", &local_manager, "", query.to_string().as_bytes());
+        assert_eq!(answer.0, 502, "{answer:?}");
+    }
 }
 
 #[test]

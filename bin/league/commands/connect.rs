@@ -18,10 +18,11 @@ use league::program::args::{Args, Exit, Usage};
 use league::program::terminal::{print_error, sanitize};
 use league::program::{SHUTDOWN_TIMEOUT, load_config, open_log, url};
 use league::protocol::{AgentKind, LeagueCompleted};
+use league::values::constant_time_eq;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -56,7 +57,9 @@ struct Connection {
     /// The numbers of the requests that the player has and has not answered yet.
     unanswered: Shared<BTreeSet<u64>>,
     /// Number of times that the relay was opened.
-    open_count: Mutex<u32>,
+    open_count: AtomicU32,
+    /// Held while the relay is opened again.
+    opening: Mutex<()>,
 }
 
 /// Starts the player, and ends when it ends.
@@ -74,7 +77,8 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
         registration: Mutex::default(),
         is_over: AtomicBool::new(false),
         unanswered: Shared::default(),
-        open_count: Mutex::default(),
+        open_count: AtomicU32::new(0),
+        opening: Mutex::default(),
     });
     connection.open_again(0);
 
@@ -105,8 +109,8 @@ impl Connection {
     /// Opens the relay and registers the player again, and waits for the manager. Does nothing if
     /// the relay was opened since the caller has `seen` the number of openings.
     fn open_again(&self, seen: u32) {
-        let mut open_count = lock(&self.open_count);
-        if *open_count != seen {
+        let _opening = lock(&self.opening);
+        if self.open_count.load(SeqCst) != seen {
             return;
         }
 
@@ -131,7 +135,7 @@ impl Connection {
         {
             print_error(&sanitize(warning));
         }
-        *open_count += 1;
+        self.open_count.fetch_add(1, SeqCst);
 
         let registration = lock(&self.registration).clone();
         if registration.is_object() && !self.is_over.load(SeqCst) {
@@ -150,34 +154,43 @@ impl Connection {
         ));
     }
 
-    /// Answers a call of the player, which takes this program for its manager. A page in a browser
-    /// of this machine is refused: it is not the player.
+    /// Answers a call of the player, which takes this program for its manager. While the manager is
+    /// away, or has no relay after a restart, the call fails at once; a thread that polls opens the
+    /// relay again.
     fn answer_player(&self, http: &HttpRequest) -> Response {
-        if !http.headers("Origin").is_empty() {
-            return Response::new("403 Forbidden", "");
+        let call = serde_json::from_slice(&http.body).unwrap_or_default();
+        let is_page = !http.headers("Origin").is_empty(); // in a browser of this machine
+        if is_page || !self.is_of_player(&call) {
+            return Response::text("403 Forbidden", "another player is connected here");
         }
 
-        let call = serde_json::from_slice(&http.body).unwrap_or_default();
-        let seen = *lock(&self.open_count);
-        let mut answer = self.call_manager(&call);
-        if let Ok(reply) = &answer
-            && reply["result"]["context"]["field"] == "relay_token"
-        {
-            self.open_again(seen); // a manager that was restarted has no relays
-            answer = self.call_manager(&call);
-        }
-        match answer {
+        match self.call_manager(&call) {
+            Ok(reply) if reply["result"]["context"]["field"] == "relay_token" => {
+                Response::text("502 Bad Gateway", "the manager was restarted")
+            }
             Ok(answer) => Response::new(OK, answer.to_string()),
             Err(error) => Response::text("502 Bad Gateway", error.explain()),
         }
+    }
+
+    /// Returns false for a registration of another program on this machine, which would take the
+    /// player's place: it has neither the endpoint nor a secret of the accepted registration.
+    fn is_of_player(&self, call: &Value) -> bool {
+        let accepted = &lock(&self.registration)["params"];
+        let (meta, new) = (&accepted["player_meta"], &call["params"]["player_meta"]);
+        let is_same = |field: &str| is_same_text(&meta[field], &new[field]);
+        meta["must_be_known"] != true // none is accepted
+            || !new.is_object()
+            || is_same("contact_endpoint")
+            || is_same("registration_key")
+            || is_same_text(&accepted["auth_token"], &call["params"]["auth_token"])
     }
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
     /// kept, with the token that the player gets: it proves after a restart of the manager who the
     /// player is. In another league only the player itself registers, with a new key. The first
     /// registration is kept at once, since a request may come before the answer. Later ones count
-    /// when they are accepted: any program on this machine can send one, and must not get the
-    /// requests and the token in them.
+    /// when they are accepted.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
         let is_registration = call["params"]["player_meta"].is_object();
         if is_registration && lock(&self.registration).is_null() {
@@ -205,7 +218,7 @@ impl Connection {
     fn poll(&self) {
         let mut answers: Vec<Numbered> = Vec::new();
         loop {
-            let seen = *lock(&self.open_count);
+            let seen = self.open_count.load(SeqCst);
             let poll = json!({
                 "relay_token": self.relay_token,
                 "answers": answers,
@@ -261,4 +274,10 @@ impl Connection {
         });
         Numbered { body, ..request }
     }
+}
+
+/// Returns true if two fields have the same text, which is not empty.
+fn is_same_text(one: &Value, other: &Value) -> bool {
+    let [one, other] = [one, other].map(|field| field.as_str().unwrap_or_default());
+    !one.is_empty() && constant_time_eq(one, other)
 }

@@ -17,10 +17,11 @@ use std::time::{Duration, Instant};
 const MAX_WAIT: f64 = 25.0;
 /// Maximum number of polls that wait at once.
 const MAX_POLLS: usize = 3;
+/// Maximum number of requests that wait at once.
+const MAX_REQUESTS: usize = 100;
 /// The time without a poll after which the player counts as gone. A request whose answer is missing
 /// for as long is handed out once more.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
-
 /// Maximum number of levels of a request: readers of JSON allow 128, and the answer of a poll adds
 /// some.
 const MAX_DEPTH: usize = 100;
@@ -87,10 +88,12 @@ struct Request {
 }
 
 impl Request {
-    /// Returns the request in a body, or `None` if it is no JSON object, or too deep for a player.
+    /// Returns the request in a body, or `None` if it is no JSON object, has other `params`
+    /// than an object, or is too deep for a player.
     fn parse(body: &[u8]) -> Option<Request> {
         let json: Value = serde_json::from_slice(body).ok()?;
-        (json.is_object() && depth(&json) <= MAX_DEPTH).then(|| Request {
+        let has_params = json.get("params").is_none_or(Value::is_object);
+        (json.is_object() && has_params && depth(&json) <= MAX_DEPTH).then(|| Request {
             text: json.to_string(),
             message_type: text_field(&json["params"], "message_type").unwrap_or_default(),
             since: Instant::now(),
@@ -108,6 +111,11 @@ fn depth(value: &Value) -> usize {
         _ => return 0,
     };
     1 + inner.unwrap_or(0)
+}
+
+/// Returns the answer to a request for a player that has gone.
+pub fn no_player() -> Response {
+    Response::text("503 Service Unavailable", "the player does not poll")
 }
 
 impl Queue {
@@ -148,19 +156,13 @@ impl Queue {
         let Some(request) = Request::parse(body) else {
             return Response::text(
                 "400 Bad Request",
-                "the body must be a JSON object of at most 100 levels",
+                "the body and its params must be JSON objects, of at most 100 levels",
             );
         };
-        if !self.0.lock().is_polled() {
-            return Response::text("503 Service Unavailable", "the player does not poll");
-        }
-
         let timeout = timeout(&request.message_type);
-        let number = self.0.update(|state| {
-            state.number += 1;
-            state.requests.insert(state.number, request);
-            state.number
-        });
+        let Some(number) = self.0.update(|state| state.add(request)) else {
+            return no_player();
+        };
         let is_answered = |state: &State| state.requests[&number].answer.is_some();
         let request = (self.0.wait_until(timeout, is_answered).requests).remove(&number);
         match request.and_then(|request| request.answer) {
@@ -182,9 +184,17 @@ impl Queue {
 }
 
 impl State {
-    /// Returns true if a poll waits, or has waited a short while ago.
-    fn is_polled(&self) -> bool {
-        !self.polls.is_empty() || self.polled_at.elapsed() < MAX_SILENCE
+    /// Adds a request, and returns its number; `None` if no poll waits or has waited a short while
+    /// ago, or if the player is too slow for all that is asked.
+    fn add(&mut self, request: Request) -> Option<u64> {
+        let is_polled = !self.polls.is_empty() || self.polled_at.elapsed() < MAX_SILENCE;
+        if !is_polled || self.requests.len() >= MAX_REQUESTS {
+            return None;
+        }
+
+        self.number += 1;
+        self.requests.insert(self.number, request);
+        Some(self.number)
     }
 
     /// Takes the answers of a poll, which waits from now on. The answer to LEAGUE_COMPLETED ends
