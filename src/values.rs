@@ -83,7 +83,9 @@ pub fn constant_time_eq(one: &str, other: &str) -> bool {
 /// a key `***`.
 pub fn redact_tokens(text: &str) -> Cow<'_, str> {
     let is_key = |word: &&str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    if let Some(key) = text.split(is_separator).find(is_key) {
+    if text.len() >= 32
+        && let Some(key) = text.split(is_separator).find(is_key)
+    {
         return redact_tokens(&text.replace(key, "***")).into_owned().into();
     }
     if !text.contains("tok-") {

@@ -11,13 +11,15 @@ pub mod queue;
 
 use crate::trace::COMMENT;
 use league::manager::Manager;
-use league::net::agent::{HandlerError, Tool};
+use league::manager::league::Member;
+use league::net::agent::{HandlerError, JsonRpcError, Tool};
 use league::net::client::MAX_NOTICE;
 use league::net::http::{self, HttpRequest, Response};
 use league::net::log::{Content, text_field};
 use league::net::rpc::RpcServer;
 use league::net::sync::{lock, secret};
 use league::program::args::Exit;
+use league::program::storage::{self, Access};
 use league::program::terminal::print_error;
 use league::protocol::{
     AgentKind, ChooseMoveCall, ChooseParityCall, ErrorCode, GameInvitation, GameOver, JsonObject,
@@ -28,6 +30,7 @@ use queue::{Numbered, Poll, Queue, Requests};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::{IpAddr, TcpListener};
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 use std::{io, thread};
@@ -76,7 +79,7 @@ struct RelayCall {
 #[derive(Default)]
 pub struct Relays {
     state: Mutex<State>,
-    /// Set when the manager begins. Earlier calls wait for it.
+    /// Set when the manager begins.
     rpc: OnceLock<RpcServer<Manager>>,
 }
 
@@ -101,11 +104,12 @@ impl Relays {
     /// Lets the relays pass requests on to the manager. In a league that goes on, they get their
     /// port back first: the members of the league are called there.
     pub fn begin(self: &Arc<Self>, manager: &Arc<Manager>) -> Result<(), Exit> {
-        let earlier_port = manager.store.read(|league| {
-            let mut members = league.members.values();
-            members.find_map(|member| relay_port(&member.meta.contact_endpoint))
-        });
-        if let Some(port) = earlier_port {
+        let earlier_port = storage::read_text(&port_file(manager)).unwrap_or_default();
+        let start = format!("{HOST}{earlier_port}{PATH}");
+        let is_called = |member: &Member| member.meta.contact_endpoint.starts_with(&start);
+        if let Ok(port) = earlier_port.parse()
+            && (manager.store).read(|league| league.members.values().any(is_called))
+        {
             self.serve(take_port(port)?, &mut lock(&self.state))?;
         }
 
@@ -167,7 +171,7 @@ impl Relays {
         token: Option<String>,
         peer: IpAddr,
     ) -> Result<OpenedRelay, HandlerError> {
-        let manager = &self.rpc.wait().agent;
+        let manager = &self.rpc.get().ok_or_else(away)?.agent;
         let token = token.unwrap_or_else(|| secret(TOKEN_LENGTH as u32));
         if token.len() != TOKEN_LENGTH || token.contains(|c: char| !c.is_ascii_hexdigit()) {
             let legal = format!("must be {TOKEN_LENGTH} random hex digits");
@@ -176,7 +180,7 @@ impl Relays {
 
         let mut state = lock(&self.state);
         if state.has_ended {
-            return Err(HandlerError::json_rpc(-32000, "the league manager ends"));
+            return Err(away());
         }
         let relay = match state.find_by_token(&token) {
             Some(relay) => {
@@ -185,7 +189,7 @@ impl Relays {
             }
             None => {
                 state.make_room(manager, peer);
-                let port = self.port(&mut state)?;
+                let port = self.port(manager, &mut state)?;
                 let relay = Arc::new(Relay {
                     token,
                     endpoint: format!("{HOST}{port}{PATH}{}", secret(16)),
@@ -203,13 +207,15 @@ impl Relays {
         })
     }
 
-    /// Returns the port of the relays. The first relay takes one.
-    fn port(self: &Arc<Self>, state: &mut State) -> Result<u16, HandlerError> {
+    /// Returns the port of the relays. The first relay takes one, which is stored.
+    fn port(self: &Arc<Self>, manager: &Manager, state: &mut State) -> Result<u16, HandlerError> {
         if let Some(port) = state.port {
             return Ok(port);
         }
 
         let listener = http::listen("127.0.0.1", 0).map_err(HandlerError::Internal)?;
+        let port = listener.local_addr()?.port().to_string();
+        storage::replace(&port_file(manager), Access::AllUsers, &port)?;
         Ok(self.serve(listener, state)?)
     }
 
@@ -257,7 +263,8 @@ impl Relays {
         {
             meta["contact_endpoint"] = relay.endpoint.clone().into();
         }
-        let (rpc, params) = (self.rpc.wait(), call.params.into());
+        let rpc = self.rpc.get().ok_or_else(away)?;
+        let params = call.params.into();
         let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
         Ok(answer.as_object().cloned().unwrap_or_default())
     }
@@ -332,10 +339,10 @@ impl State {
     }
 }
 
-/// Returns the port of a relay's endpoint; `None` for another endpoint.
-fn relay_port(endpoint: &str) -> Option<u16> {
-    let (port, _) = endpoint.strip_prefix(HOST)?.split_once(PATH)?;
-    port.parse().ok()
+/// Returns the file with the port of a league's relays.
+fn port_file(manager: &Manager) -> PathBuf {
+    let program = &manager.program;
+    storage::league_folder(&program.data, program.league_id()).join("relay.port")
 }
 
 /// Takes the port that the relays had before a restart. Another program that has taken it would get
@@ -360,6 +367,14 @@ fn take_port(port: u16) -> Result<TcpListener, Exit> {
         }
         thread::sleep(PORT_INTERVAL);
     }
+}
+
+/// Refuses a call while the manager begins or ends: the caller calls again.
+fn away() -> HandlerError {
+    HandlerError::JsonRpc(JsonRpcError {
+        status: "503 Service Unavailable",
+        ..JsonRpcError::new(-32603, "the league manager begins or ends")
+    })
 }
 
 /// Refuses a token.

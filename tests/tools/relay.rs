@@ -239,26 +239,24 @@ fn restarted_manager_calls_no_other_program_at_the_port_of_its_relays() {
     let options = "serve --players 2 --referees 1";
     let mut manager = test.manager(options);
     let url = manager.url();
-    let _players = ["P01", "P02"].map(|id| connect_player(&test, &url, id));
+    // The endpoint of the first player looks like a relay.
+    let direct = FakeAgent::new(|request| valid_reply("P02", "even", request));
+    register_player(&url, "P02", &direct.url.replace("/mcp", "/relay/x"));
+    let _relayed = connect_player(&test, &url, "P01");
     let mut referee = test.agent(&manager, "REF01", "");
     wait_until("the league is under way", || test.count("Recorded") > 5);
 
-    // While the manager is away, another program takes the port.
+    // While the manager is away, another program takes the port of the relays.
     referee.kill();
     manager.kill();
-    let registered = test.events("Registered");
-    let endpoints = registered
-        .iter()
-        .map(|member| &member["meta"]["contact_endpoint"]);
-    let mut relays = endpoints.filter(|endpoint| text_of(endpoint).contains("/relay/"));
-    let port = Endpoint::parse(text_of(relays.next().unwrap()))
-        .unwrap()
-        .port;
-    let other = TcpListener::bind(("127.0.0.1", port)).unwrap();
+    let port = fs::read_to_string(test.league_file("relay.port")).unwrap();
+    let other = TcpListener::bind(format!("127.0.0.1:{port}")).unwrap();
     let options = format!("{options} --port {}", Endpoint::parse(&url).unwrap().port);
     let mut manager = test.start("league", &options);
     manager.wait_for_error(&format!("port {port} is in use"));
     let _referee = test.agent(&manager, "REF01", "");
+    let early = json!({"jsonrpc": "2.0", "method": "open_relay", "params": {}, "id": 1});
+    assert_eq!(http_status(&url, &early), 503);
     thread::sleep(Duration::from_secs(2)); // in which nothing comes
     other.set_nonblocking(true).unwrap();
     assert!(other.accept().is_err(), "a request of the manager");
