@@ -29,9 +29,8 @@ MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of our relay waits for a request
 POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
-FAILURES = {"answered HTTP 503 ": "did not answer", "answered HTTP 504 ": "did not answer",
-            "answered ": "answered wrongly", "gave no ": "did not answer",
-            "could not be reached ": "did not answer",
+FAILURES = {"answered HTTP 503 ": "did not answer", "answered ": "answered wrongly",
+            "gave no ": "did not answer", "could not be reached ": "did not answer",
             "was removed ": "left by order of the operator"}  # how a reason of a referee begins
 
 

@@ -82,30 +82,30 @@ pub fn constant_time_eq(one: &str, other: &str) -> bool {
 /// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`, and the 32 hex digits of
 /// a key `***`.
 pub fn redact_tokens(text: &str) -> Cow<'_, str> {
-    let is_key = |word: &&str| word.len() == 32 && word.bytes().all(|b| b.is_ascii_hexdigit());
-    if text.len() >= 32
-        && let Some(key) = text.split(is_separator).find(is_key)
-    {
-        return redact_tokens(&text.replace(key, "***")).into_owned().into();
-    }
-    if !text.contains("tok-") {
-        return text.into();
-    }
-
-    let mut parts = text.split("tok-");
-    let mut redacted = parts.next().unwrap_or_default().to_string();
-
-    for part in parts {
-        let (id, rest) = part.split_once('-').unwrap_or((part, ""));
-        let secret_length = rest.find(is_separator).unwrap_or(rest.len());
-        redacted += "tok-";
-        if secret_length < 8 || id.contains(is_separator) {
-            redacted += part;
-        } else {
-            redacted += &format!("{id}-***{}", &rest[secret_length..]);
+    let mut redacted = Cow::from(text);
+    if text.contains("tok-") {
+        let mut parts = text.split("tok-");
+        let mut masked = parts.next().unwrap_or_default().to_string();
+        for part in parts {
+            let (id, rest) = part.split_once('-').unwrap_or((part, ""));
+            let secret_length = rest.find(is_separator).unwrap_or(rest.len());
+            masked += "tok-";
+            if secret_length < 8 || id.contains(is_separator) {
+                masked += part;
+            } else {
+                masked += &format!("{id}-***{}", &rest[secret_length..]);
+            }
         }
+        redacted = masked.into();
     }
-    redacted.into()
+
+    let is_key = |word: &&str| word.len() == 32 && u128::from_str_radix(word, 16).is_ok();
+    while redacted.len() >= 32
+        && let Some(key) = redacted.split(is_separator).find(is_key)
+    {
+        redacted = redacted.replace(key, "***").into();
+    }
+    redacted
 }
 
 fn is_separator(c: char) -> bool {

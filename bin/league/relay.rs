@@ -28,7 +28,7 @@ use league::protocol::{
 use league::values::constant_time_eq;
 use queue::{Numbered, Poll, Queue, Requests};
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::net::{IpAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
@@ -37,22 +37,22 @@ use std::{io, thread};
 
 /// Number of hex digits of a token.
 const TOKEN_LENGTH: usize = 32;
-/// The time from which on the delay of a request is logged.
+/// Minimum delay of a request that is logged.
 const MIN_DELAY: Duration = Duration::from_millis(100);
-/// The start of a relay's URL. Its port follows.
-const HOST: &str = "http://127.0.0.1:";
-/// The start of its path. Some random digits follow.
+/// The start of a relay's URL, before its port.
+const URL_START: &str = "http://127.0.0.1:";
+/// The start of a relay's path, before its random digits.
 const PATH: &str = "/relay/";
-/// Maximum time for which the port of the relays is waited for: a system keeps the port of a
-/// connection for a minute.
+/// Maximum time to wait for the port of the relays: a connection may have used it, which keeps it
+/// for a minute after its end.
 const PORT_TIMEOUT: Duration = Duration::from_secs(90);
-/// Interval between two attempts to take it.
+/// Interval between two attempts to take the port.
 const PORT_INTERVAL: Duration = Duration::from_millis(500);
 /// Maximum number of relays at which no player is registered.
 const MAX_UNUSED: usize = 64;
 
 /// The arguments of `open_relay`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct OpenRelay {
     relay_token: Option<String>,
 }
@@ -68,7 +68,7 @@ struct OpenedRelay {
 }
 
 /// The arguments of `relay_call`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 struct RelayCall {
     relay_token: String,
     method: String,
@@ -79,7 +79,7 @@ struct RelayCall {
 #[derive(Default)]
 pub struct Relays {
     state: Mutex<State>,
-    /// Set when the manager begins.
+    /// Set when the manager begins. Earlier calls wait for it.
     rpc: OnceLock<RpcServer<Manager>>,
 }
 
@@ -88,7 +88,8 @@ struct State {
     relays: Vec<Arc<Relay>>,
     /// The port of all relays, once the first was opened.
     port: Option<u16>,
-    has_ended: bool,
+    /// True while the manager waits for the port, and when it has ended.
+    is_away: bool,
 }
 
 /// A relay.
@@ -105,12 +106,16 @@ impl Relays {
     /// port back first: the members of the league are called there.
     pub fn begin(self: &Arc<Self>, manager: &Arc<Manager>) -> Result<(), Exit> {
         let earlier_port = storage::read_text(&port_file(manager)).unwrap_or_default();
-        let start = format!("{HOST}{earlier_port}{PATH}");
+        let start = format!("{URL_START}{earlier_port}{PATH}");
         let is_called = |member: &Member| member.meta.contact_endpoint.starts_with(&start);
         if let Ok(port) = earlier_port.parse()
             && (manager.store).read(|league| league.members.values().any(is_called))
         {
-            self.serve(take_port(port)?, &mut lock(&self.state))?;
+            lock(&self.state).is_away = true;
+            let listener = take_port(port)?;
+            let mut state = lock(&self.state);
+            self.serve(listener, &mut state)?;
+            state.is_away = false;
         }
 
         let _ = self.rpc.set(RpcServer {
@@ -125,21 +130,20 @@ impl Relays {
     /// Closes all relays, and answers the polls: the manager ends.
     pub fn end(&self) {
         let mut state = lock(&self.state);
-        state.has_ended = true;
+        state.is_away = true;
         for relay in state.relays.drain(..) {
             relay.queue.end_polls();
         }
     }
 
-    /// Returns true if an endpoint is a relay. Only its player and programs of this machine know
-    /// its path, so no other player can register with it.
+    /// Returns true if an endpoint is a relay. Its path is random, so no player can guess that of
+    /// another.
     pub fn has(&self, endpoint: &str) -> bool {
-        let is_called = |relay: &Relay| relay.endpoint == endpoint;
-        lock(&self.state).find(is_called).is_some()
+        lock(&self.state).find_by_endpoint(endpoint).is_some()
     }
 
-    /// Returns the tools for the players. Only the first is logged: what a player sends through a
-    /// relay is logged by itself.
+    /// Returns the tools for the players. Only the first is logged: what is passed on is logged as
+    /// the message that it is, and there are too many polls.
     pub fn tools<'a>(self: &'a Arc<Self>) -> [Tool<'a>; 3] {
         let open = Tool::new(
             "open_relay",
@@ -171,7 +175,11 @@ impl Relays {
         token: Option<String>,
         peer: IpAddr,
     ) -> Result<OpenedRelay, HandlerError> {
-        let manager = &self.rpc.get().ok_or_else(away)?.agent;
+        if lock(&self.state).is_away {
+            return Err(away());
+        }
+
+        let manager = &self.rpc.wait().agent;
         let token = token.unwrap_or_else(|| secret(TOKEN_LENGTH as u32));
         if token.len() != TOKEN_LENGTH || token.contains(|c: char| !c.is_ascii_hexdigit()) {
             let legal = format!("must be {TOKEN_LENGTH} random hex digits");
@@ -179,9 +187,6 @@ impl Relays {
         }
 
         let mut state = lock(&self.state);
-        if state.has_ended {
-            return Err(away());
-        }
         let relay = match state.find_by_token(&token) {
             Some(relay) => {
                 relay.queue.end_polls();
@@ -192,7 +197,7 @@ impl Relays {
                 let port = self.port(manager, &mut state)?;
                 let relay = Arc::new(Relay {
                     token,
-                    endpoint: format!("{HOST}{port}{PATH}{}", secret(16)),
+                    endpoint: format!("{URL_START}{port}{PATH}{}", secret(16)),
                     opened_from: peer,
                     queue: Queue::new(),
                 });
@@ -200,6 +205,7 @@ impl Relays {
                 relay
             }
         };
+        drop(state); // the store may be writing
         Ok(OpenedRelay {
             relay_token: relay.token.clone(),
             contact_endpoint: relay.endpoint.clone(),
@@ -223,22 +229,23 @@ impl Relays {
     fn serve(self: &Arc<Self>, listener: TcpListener, state: &mut State) -> io::Result<u16> {
         let port = listener.local_addr()?.port();
         let relays = Arc::clone(self);
-        let handler = move |http: &HttpRequest| relays.pass_to_player(http);
+        let handler = move |http: &HttpRequest| {
+            let endpoint = format!("{URL_START}{port}{}", http.path);
+            relays.pass_to_player(&endpoint, &http.body)
+        };
         http::serve(listener, MAX_NOTICE, Box::new(handler))?;
         state.port = Some(port);
         Ok(port)
     }
 
-    /// Passes a request on to the player of the relay at its path, for as long as the caller waits.
-    fn pass_to_player(&self, http: &HttpRequest) -> Response {
-        let id = http.path.strip_prefix(PATH);
-        let is_called = |relay: &Relay| relay.endpoint.rsplit('/').next() == id;
-        let Some(relay) = lock(&self.state).find(is_called) else {
+    /// Passes a request on to the player of the relay at an endpoint.
+    fn pass_to_player(&self, endpoint: &str, body: &[u8]) -> Response {
+        let Some(relay) = lock(&self.state).find_by_endpoint(endpoint) else {
             return queue::no_player(); // after a restart, it has not opened its relay again yet
         };
 
         let timeouts = &self.rpc.wait().agent.program.config.system.timeouts;
-        relay.queue.request(&http.body, |message_type| {
+        relay.queue.pass_on(body, |message_type| {
             let timeout = match message_type {
                 GameInvitation::NAME => timeouts.game_join_ack_timeout_sec,
                 ChooseParityCall::NAME | ChooseMoveCall::NAME => timeouts.move_timeout_sec,
@@ -251,27 +258,24 @@ impl Relays {
 
     /// Passes a request on to the manager, as if the player had called it from its own address.
     fn call(&self, mut call: RelayCall, peer: IpAddr) -> Result<JsonObject, HandlerError> {
-        let relay = self.find(&call.relay_token)?;
+        let relay = self.find_by_token(&call.relay_token)?;
         let method = MessageSpec::by_method(&call.method).map(|spec| spec.method);
         if !matches!(method, Some("register_player" | "league_query")) {
             let legal = "relay_call passes on register_player and league_query only";
             return Err(HandlerError::json_rpc(-32601, legal));
         }
 
-        if let Some(meta) = call.params.get_mut("player_meta")
-            && meta.is_object()
-        {
-            meta["contact_endpoint"] = relay.endpoint.clone().into();
+        if let Some(Value::Object(meta)) = call.params.get_mut("player_meta") {
+            meta.insert("contact_endpoint".into(), json!(relay.endpoint));
         }
-        let rpc = self.rpc.get().ok_or_else(away)?;
-        let params = call.params.into();
+        let (rpc, params) = (self.rpc.wait(), call.params.into());
         let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
         Ok(answer.as_object().cloned().unwrap_or_default())
     }
 
     /// Takes the answers of the player, and waits for its next request.
     fn next(&self, poll: Poll) -> Result<Requests, HandlerError> {
-        let relay = self.find(&poll.relay_token)?;
+        let relay = self.find_by_token(&poll.relay_token)?;
         let requests = relay.queue.poll(poll);
         for Numbered { body, waited, .. } in &requests.requests {
             if *waited >= MIN_DELAY {
@@ -284,21 +288,21 @@ impl Relays {
     /// Logs how long a request has waited for a poll, for the trace of its match.
     fn log_delay(&self, relay: &Relay, message: &Value, waited: Duration) {
         let manager = &self.rpc.wait().agent;
-        let player = manager.store.read(|league| {
-            let mut members = league.members.values();
-            let player = members.find(|member| member.meta.contact_endpoint == relay.endpoint);
+        let is_player = |member: &&Member| member.meta.contact_endpoint == relay.endpoint;
+        let id = manager.store.read(|league| {
+            let player = league.members.values().find(is_player);
             player.map(|player| player.id.clone())
         });
+        let Some(id) = id else { return };
         let text = format!(
-            "passed {} on to {} after {} ms",
+            "passed {} on to {id} after {} ms",
             text_field(message, "message_type").unwrap_or_default(),
-            player.unwrap_or_default(),
             waited.as_millis()
         );
         (manager.program.log()).message(COMMENT, message, Vec::new(), Content::Text(&text));
     }
 
-    fn find(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {
+    fn find_by_token(&self, token: &str) -> Result<Arc<Relay>, HandlerError> {
         let problem = "there is no relay with this token; open_relay opens one";
         let relay = lock(&self.state).find_by_token(token);
         relay.ok_or_else(|| token_error(ErrorCode::TokenInvalid, problem))
@@ -306,18 +310,21 @@ impl Relays {
 }
 
 impl State {
-    fn find(&self, is_wanted: impl Fn(&Relay) -> bool) -> Option<Arc<Relay>> {
+    fn find_by_endpoint(&self, endpoint: &str) -> Option<Arc<Relay>> {
         let mut relays = self.relays.iter();
-        relays.find(|relay| is_wanted(relay)).cloned()
+        relays.find(|relay| relay.endpoint == endpoint).cloned()
     }
 
     fn find_by_token(&self, token: &str) -> Option<Arc<Relay>> {
-        self.find(|relay| constant_time_eq(&relay.token, token))
+        let mut relays = self.relays.iter();
+        relays
+            .find(|relay| constant_time_eq(&relay.token, token))
+            .cloned()
     }
 
     /// Makes room for one more relay: if too many have no registered player, the oldest of these is
-    /// closed, of the caller's address or of all. So a program that only opens relays takes no
-    /// player's place.
+    /// closed, of the caller's address or of all. So a program that only opens relays closes that
+    /// of no registered player.
     fn make_room(&mut self, manager: &Manager, peer: IpAddr) {
         let mut unused = self.relays.clone();
         manager.store.read(|league| {
@@ -326,16 +333,16 @@ impl State {
             }
         });
         let is_of_peer = |relay: &&Arc<Relay>| relay.opened_from == peer && !peer.is_loopback();
-        let mut of_peer = unused.iter().filter(is_of_peer);
-        let oldest = if of_peer.clone().count() >= manager.max_per_address as usize {
-            of_peer.next()
+        let of_peer: Vec<&Arc<Relay>> = unused.iter().filter(is_of_peer).collect();
+        let oldest = if of_peer.len() >= manager.max_per_address as usize {
+            of_peer[0]
+        } else if unused.len() >= MAX_UNUSED {
+            &unused[0]
         } else {
-            unused.first().filter(|_| unused.len() >= MAX_UNUSED)
+            return;
         };
-        if let Some(oldest) = oldest {
-            self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));
-            oldest.queue.end_polls(); // its polls are answered
-        }
+        self.relays.retain(|relay| !Arc::ptr_eq(relay, oldest));
+        oldest.queue.end_polls();
     }
 }
 
@@ -349,7 +356,7 @@ fn port_file(manager: &Manager) -> PathBuf {
 /// the requests to players, with the tokens in them, so the league does not go on without it.
 fn take_port(port: u16) -> Result<TcpListener, Exit> {
     let begun = Instant::now();
-    let mut is_said = false;
+    let mut is_printed = false;
     loop {
         if let Ok(listener) = TcpListener::bind(("127.0.0.1", port)) {
             return Ok(listener);
@@ -361,9 +368,9 @@ fn take_port(port: u16) -> Result<TcpListener, Exit> {
         if begun.elapsed() > PORT_TIMEOUT {
             return Err(Exit::failure(problem));
         }
-        if !is_said {
+        if !is_printed {
             print_error(&problem);
-            is_said = true;
+            is_printed = true;
         }
         thread::sleep(PORT_INTERVAL);
     }

@@ -56,7 +56,6 @@ fn failure(reason: &str, loser: &str) -> &'static str {
     let how = reason.strip_prefix(loser).unwrap_or_default();
     let failures = [
         (" answered HTTP 503 ", "did not answer"), // says a relay
-        (" answered HTTP 504 ", "did not answer"),
         (" answered ", "answered wrongly"),
         (" gave no ", "did not answer"),
         (" could not be reached ", "did not answer"),

@@ -559,7 +559,7 @@ fn hundred_requests_wait_for_a_player_and_no_more() {
     let asked: Vec<JoinHandle<Response>> = (0..120)
         .map(|_| {
             let queue = Arc::clone(&queue);
-            thread::spawn(move || queue.request(b"{}", |_| Duration::from_secs(4)))
+            thread::spawn(move || queue.pass_on(b"{}", |_| Duration::from_secs(4)))
         })
         .collect();
     let refused = asked.into_iter().map(|asked| asked.join().unwrap());
@@ -615,6 +615,10 @@ fn player_that_never_answers_loses_and_delays_nothing_else() {
     let _agents = test.agents(&manager, "REF01 P02 P03");
     manager.wait_for_success();
     assert_eq!(test.technical_losses(), (3, 2));
+    check_contains(
+        &json!(test.events("Recorded")).to_string(),
+        "P01 gave no answer to",
+    );
     wait_until("the player is not answered any more", || {
         polling.is_finished()
     });
@@ -730,6 +734,34 @@ fn connected_player_does_not_flood_what_is_no_manager() {
     let more = polls.load(SeqCst) - before;
     assert!(more <= 12, "{more} polls in two seconds");
     assert_eq!(connected.errors().matches("a warning").count(), 1);
+}
+
+#[test]
+fn connected_player_registers_again_until_it_is_answered() {
+    if !has_python() {
+        return;
+    }
+    let test = TestLeague::new("");
+    let registrations = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&registrations);
+    let manager = FakeAgent::new(move |request| match request["method"].as_str() {
+        Some("relay_call") => match counted.fetch_add(1, SeqCst) {
+            1 => fake::status("503 Service Unavailable", ""),
+            _ => FakeReply::Answer(json!({"status": "ACCEPTED", "auth_token": "tok-p01-1"})),
+        },
+        // The relay is unknown once, after the first registration.
+        Some("relay_next") if counted.load(SeqCst) != 1 => {
+            thread::sleep(Duration::from_millis(200));
+            FakeReply::Answer(json!({"requests": []}))
+        }
+        _ => FakeReply::Answer(json!({})),
+    });
+    let (_connected, local_manager) = connect_idle_player(&test, &manager.url);
+    let registration = player_registration("P01", "http://127.0.0.1:1/mcp", None);
+    assert_eq!(send(&local_manager, &registration)["status"], "ACCEPTED");
+    wait_until("it is registered again", || registrations.load(SeqCst) == 3);
+    let sent = manager.received("LEAGUE_REGISTER_REQUEST");
+    assert!(sent.is_empty(), "directly: {sent:?}");
 }
 
 #[test]

@@ -69,7 +69,7 @@ pub fn listen(args: Args, print: fn(&str)) -> Result<Arc<Examination>, Exit> {
     let relayed = Arc::clone(&examination);
     let handler = move |http: &HttpRequest| {
         let timeout = relayed.timeouts().move_timeout_sec.0;
-        relayed.relay.request(&http.body, |_| timeout)
+        relayed.relay.pass_on(&http.body, |_| timeout)
     };
     http::serve(relay, MAX_NOTICE, Box::new(handler))?;
     Ok(examination)

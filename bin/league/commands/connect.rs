@@ -18,11 +18,11 @@ use league::program::args::{Args, Exit, Usage};
 use league::program::terminal::{print_error, sanitize};
 use league::program::{SHUTDOWN_TIMEOUT, load_config, open_log, url};
 use league::protocol::{AgentKind, LeagueCompleted};
-use league::values::constant_time_eq;
+use league::values::{constant_time_eq, redact_and_truncate};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -38,8 +38,8 @@ pub const USAGE: Usage = Usage {
 
 /// Number of threads that poll.
 const POLLS: usize = 3;
-/// Maximum time of a poll, which waits for 25 s, and of a player's answer.
-const POLL_TIMEOUT: Duration = Duration::from_secs(40);
+/// Time limit of every call: a poll waits for 25 s, and a choice takes 30 s.
+const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 /// Maximum size of a player's answer in bytes: the poll that carries it has at most 10 KB.
 const MAX_ANSWER: usize = 9 << 10;
 /// Interval between two attempts to reach the manager.
@@ -50,16 +50,21 @@ struct Connection {
     client: Client,
     manager: Peer,
     relay_token: String,
-    /// The player's call that has registered it, which is repeated after a restart of the manager.
-    registration: Mutex<Value>,
+    registration: Mutex<Registration>,
     /// True when the league is over: the player itself registers in the next one.
     is_over: AtomicBool,
-    /// The numbers of the requests that the player has and has not answered yet.
+    /// The numbers of the requests whose answers the relay does not have.
     unanswered: Shared<BTreeSet<u64>>,
-    /// Number of times that the relay was opened.
-    open_count: AtomicU32,
-    /// Held while the relay is opened again.
-    opening: Mutex<()>,
+    /// Number of times that the relay was opened. It is locked while the relay is opened.
+    open_count: Mutex<u32>,
+}
+
+/// The registration of the player.
+#[derive(Clone, Default)]
+struct Registration {
+    /// The player's call: the accepted one, or else the first. Null before.
+    call: Value,
+    is_accepted: bool,
 }
 
 /// Starts the player, and ends when it ends.
@@ -72,15 +77,14 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
     let config = load_config(&args)?;
     let connection = Arc::new(Connection {
         client: Client::new("launcher", open_log(&args, "launcher")),
-        manager: Peer::manager(config.manager(), POLL_TIMEOUT),
+        manager: Peer::manager(config.manager(), CALL_TIMEOUT),
         relay_token: secret(32),
         registration: Mutex::default(),
         is_over: AtomicBool::new(false),
         unanswered: Shared::default(),
-        open_count: AtomicU32::new(0),
-        opening: Mutex::default(),
+        open_count: Mutex::default(),
     });
-    connection.open_again(0);
+    connection.open_relay(0);
 
     // Answer the player's calls, and poll for its requests.
     let listener = http::listen("127.0.0.1", 0).map_err(Exit::failure)?;
@@ -106,21 +110,20 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
 }
 
 impl Connection {
-    /// Opens the relay and registers the player again, and waits for the manager. Does nothing if
-    /// the relay was opened since the caller has `seen` the number of openings.
-    fn open_again(&self, seen: u32) {
-        let _opening = lock(&self.opening);
-        if self.open_count.load(SeqCst) != seen {
+    /// Waits for the manager, opens the relay, and registers the player again. Does nothing if
+    /// another thread has opened the relay since the caller has `seen` the number of openings.
+    fn open_relay(&self, seen: u32) {
+        let mut open_count = lock(&self.open_count);
+        if *open_count != seen {
             return;
         }
 
         // A manager that opens a new lobby is away for a moment.
         let patience = if seen == 0 { 1 } else { 3 };
         let mut attempts = 0;
-        let arguments = json!({"relay_token": self.relay_token});
-        let reply = loop {
-            match (self.client).call_method(&self.manager, "open_relay", &arguments) {
-                Ok(reply) => break reply,
+        let opened = loop {
+            match self.open_and_register() {
+                Ok(opened) => break opened,
                 Err(error) => {
                     attempts += 1;
                     if attempts == patience {
@@ -131,19 +134,26 @@ impl Connection {
             }
         };
         if seen == 0
-            && let Some(warning) = reply["warning"].as_str()
+            && let Some(warning) = opened["warning"].as_str()
         {
             print_error(&sanitize(warning));
         }
-        self.open_count.fetch_add(1, SeqCst);
-
-        let registration = lock(&self.registration).clone();
-        if registration.is_object() && !self.is_over.load(SeqCst) {
-            let _ = self.call_manager(&registration);
-        }
+        *open_count += 1;
     }
 
-    /// Says why the manager opens no relay.
+    /// Opens the relay. A restarted manager has given it a new endpoint, so the player registers
+    /// again.
+    fn open_and_register(&self) -> Result<Value, CallError> {
+        let arguments = json!({"relay_token": self.relay_token});
+        let opened = (self.client).call_method(&self.manager, "open_relay", arguments)?;
+        let registration = lock(&self.registration).clone();
+        if registration.is_accepted && !self.is_over.load(SeqCst) {
+            self.call_manager(&registration.call)?;
+        }
+        Ok(opened)
+    }
+
+    /// Prints why the manager opens no relay.
     fn print_waiting(&self, error: &CallError) {
         let (manager, mut problem) = (&self.manager.endpoint, error.explain());
         if let CallError::JsonRpc(-32601, _) = error {
@@ -155,8 +165,8 @@ impl Connection {
     }
 
     /// Answers a call of the player, which takes this program for its manager. While the manager is
-    /// away, or has no relay after a restart, the call fails at once; a thread that polls opens the
-    /// relay again.
+    /// away, or has no relay after a restart, the answer is 502; a thread that polls opens the relay
+    /// again.
     fn answer_player(&self, http: &HttpRequest) -> Response {
         let call = serde_json::from_slice(&http.body).unwrap_or_default();
         let is_page = !http.headers("Origin").is_empty(); // in a browser of this machine
@@ -176,14 +186,14 @@ impl Connection {
     /// Returns false for a registration of another program on this machine, which would take the
     /// player's place: it has neither the endpoint nor a secret of the accepted registration.
     fn is_of_player(&self, call: &Value) -> bool {
-        let accepted = &lock(&self.registration)["params"];
-        let (meta, new) = (&accepted["player_meta"], &call["params"]["player_meta"]);
-        let is_same = |field: &str| is_same_text(&meta[field], &new[field]);
-        meta["must_be_known"] != true // none is accepted
-            || !new.is_object()
-            || is_same("contact_endpoint")
-            || is_same("registration_key")
-            || is_same_text(&accepted["auth_token"], &call["params"]["auth_token"])
+        let registration = lock(&self.registration);
+        let (own, new) = (&registration.call["params"], &call["params"]);
+        let is_same = |pointer: &str| is_same_text(own.pointer(pointer), new.pointer(pointer));
+        !registration.is_accepted
+            || !new["player_meta"].is_object()
+            || is_same("/player_meta/contact_endpoint")
+            || is_same("/player_meta/registration_key")
+            || is_same("/auth_token")
     }
 
     /// Passes a call on to the manager, and returns the whole answer. An accepted registration is
@@ -193,22 +203,29 @@ impl Connection {
     /// when they are accepted.
     fn call_manager(&self, call: &Value) -> Result<Value, CallError> {
         let is_registration = call["params"]["player_meta"].is_object();
-        if is_registration && lock(&self.registration).is_null() {
-            *lock(&self.registration) = call.clone();
+        let mut registration = lock(&self.registration);
+        if is_registration && registration.call.is_null() {
+            registration.call = call.clone();
         }
+        drop(registration);
 
         let (method, params) = (&call["method"], &call["params"]);
         let params = json!({"relay_token": self.relay_token, "method": method, "params": params});
         let relayed = json_rpc_call("relay_call", &params, &call["id"]);
-        let (_, answer) = self.client.post(&self.manager, &relayed)?;
-        let answer: Value = serde_json::from_slice(&answer).unwrap_or_default();
+        let (status, bytes) = self.client.post(&self.manager, &relayed)?;
+        let answer: Value = serde_json::from_slice(&bytes).unwrap_or_default();
+        if !answer.is_object() {
+            let text = redact_and_truncate(&String::from_utf8_lossy(&bytes));
+            return Err(CallError::HttpStatus(status, text));
+        }
 
         let reply = &answer["result"];
         if is_registration && reply["status"] == "ACCEPTED" {
-            let mut accepted = call.clone();
-            accepted["params"]["auth_token"] = reply["auth_token"].clone();
-            accepted["params"]["player_meta"]["must_be_known"] = true.into();
-            *lock(&self.registration) = accepted;
+            let mut call = call.clone();
+            call["params"]["auth_token"] = reply["auth_token"].clone();
+            call["params"]["player_meta"]["must_be_known"] = true.into();
+            let is_accepted = true;
+            *lock(&self.registration) = Registration { call, is_accepted };
             self.is_over.store(false, SeqCst);
         }
         Ok(answer)
@@ -218,7 +235,7 @@ impl Connection {
     fn poll(&self) {
         let mut answers: Vec<Numbered> = Vec::new();
         loop {
-            let seen = self.open_count.load(SeqCst);
+            let seen = *lock(&self.open_count);
             let poll = json!({
                 "relay_token": self.relay_token,
                 "answers": answers,
@@ -226,11 +243,11 @@ impl Connection {
             });
             let polled = self.client.call_method(&self.manager, "relay_next", poll);
 
-            // Answers that may not have arrived are sent again. A refusal would be the same again.
-            let is_refused = |error: &CallError| {
-                !error.is_retryable() || matches!(error, CallError::HttpStatus(..))
-            };
-            if polled.as_ref().err().is_none_or(is_refused) {
+            // Answers that may not have arrived are sent again. Those that the manager has refused
+            // are not: they would be refused again.
+            let may_be_lost = matches!(&polled, Err(error)
+                if error.is_retryable() && !matches!(error, CallError::HttpStatus(..)));
+            if !may_be_lost {
                 self.unanswered.update(|numbers| {
                     for answer in answers.drain(..) {
                         numbers.remove(&answer.number);
@@ -242,7 +259,7 @@ impl Connection {
             {
                 answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
             } else {
-                self.open_again(seen);
+                self.open_relay(seen);
                 thread::sleep(RETRY_INTERVAL); // the program that answers may be no manager
             }
         }
@@ -253,8 +270,8 @@ impl Connection {
         self.unanswered
             .update(|numbers| numbers.insert(request.number));
 
-        let registration = lock(&self.registration).clone();
-        let endpoint = registration["params"]["player_meta"]["contact_endpoint"].as_str();
+        let call = lock(&self.registration).call.clone();
+        let endpoint = call["params"]["player_meta"]["contact_endpoint"].as_str();
         let player = Peer {
             kind: AgentKind::Player,
             endpoint: endpoint.unwrap_or_default().into(),
@@ -277,7 +294,7 @@ impl Connection {
 }
 
 /// Returns true if two fields have the same text, which is not empty.
-fn is_same_text(one: &Value, other: &Value) -> bool {
-    let [one, other] = [one, other].map(|field| field.as_str().unwrap_or_default());
+fn is_same_text(one: Option<&Value>, other: Option<&Value>) -> bool {
+    let [one, other] = [one, other].map(|field| field.and_then(Value::as_str).unwrap_or_default());
     !one.is_empty() && constant_time_eq(one, other)
 }

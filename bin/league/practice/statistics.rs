@@ -27,12 +27,11 @@ const MAX_NAME: usize = 17;
 const PICTURE_WIDTH: usize = 19;
 
 /// Words in the reason of a technical loss, and the cause that they stand for.
-const CAUSES: [(&str, &str); 7] = [
+const CAUSES: [(&str, &str); 6] = [
     ("gave no answer", "silence"),
     ("could not be reached", "unreachable players"),
     ("gave no whole answer", "broken connections"),
     ("answered HTTP 503", "unreachable players"), // says a relay
-    ("answered HTTP 504", "silence"),
     ("answered", "wrong answers"),
     ("by the operator", "removal"),
 ];

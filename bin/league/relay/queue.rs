@@ -2,7 +2,8 @@
 //!
 //! A poll takes one request, so that the threads of a player work on several at once. The newest
 //! poll takes the next request, since an older poll's connection may be broken. A request that
-//! has no answer after a while is handed out once more.
+//! has no answer after a while is handed out once more, to a poll that began later: one that began
+//! earlier could not name the request in `known`.
 
 use league::net::http::{OK, Response};
 use league::net::log::{text_field, to_json};
@@ -22,12 +23,15 @@ const MAX_REQUESTS: usize = 100;
 /// The time without a poll after which the player counts as gone. A request whose answer is missing
 /// for as long is handed out once more.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// The time for which a request waits longer than its caller, who so sees that no answer came, as
+/// with a player that is called directly.
+const MARGIN: Duration = Duration::from_secs(1);
 /// Maximum number of levels of a request: readers of JSON allow 128, and the answer of a poll adds
 /// some.
 const MAX_DEPTH: usize = 100;
 
 /// The arguments of `relay_next`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct Poll {
     pub relay_token: String,
     wait_sec: Option<f64>,
@@ -49,7 +53,7 @@ impl Poll {
 pub struct Numbered {
     pub number: u64,
     pub body: Value,
-    /// The time that a request has waited for a poll.
+    /// The time that a request has waited for its first poll.
     #[serde(skip)]
     pub waited: Duration,
 }
@@ -68,8 +72,8 @@ struct State {
     requests: BTreeMap<u64, Request>,
     /// The polls that wait, the oldest first.
     polls: Vec<u64>,
-    /// The time at which the last poll ended.
-    polled_at: Instant,
+    /// The last time at which the player was seen: a poll ended, or the relay was opened.
+    seen_at: Instant,
     /// The last number of a request or a poll. It begins at random, so that an answer that comes
     /// after a restart of the manager does not match a new request.
     number: u64,
@@ -113,9 +117,10 @@ fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the answer to a request for a player that has gone.
+/// Returns the answer to a request that the player cannot take.
 pub fn no_player() -> Response {
-    Response::text("503 Service Unavailable", "the player does not poll")
+    let problem = "the player does not poll, or has too many requests";
+    Response::text("503 Service Unavailable", problem)
 }
 
 impl Queue {
@@ -124,7 +129,7 @@ impl Queue {
         Queue(Shared::new(State {
             requests: BTreeMap::new(),
             polls: Vec::new(),
-            polled_at: Instant::now(),
+            seen_at: Instant::now(),
             number: fastrand::u32(..).into(),
         }))
     }
@@ -142,7 +147,7 @@ impl Queue {
 
         drop(self.0.wait_until(timeout, |state| {
             let is_newest = state.polls.last() == Some(&id);
-            !state.polls.contains(&id) || is_newest && state.next(began, &known).is_some()
+            !state.polls.contains(&id) || is_newest && state.next_number(began, &known).is_some()
         }));
         let request = self.0.update(|state| state.end_poll(id, began, &known));
         Requests {
@@ -150,16 +155,15 @@ impl Queue {
         }
     }
 
-    /// Passes the request in a body on, and waits for its answer as long as `timeout` says for its
-    /// type of message.
-    pub fn request(&self, body: &[u8], timeout: impl Fn(&str) -> Duration) -> Response {
+    /// Passes the request in a body on, and waits for its answer. `timeout` returns how long the
+    /// caller waits for the answer to a type of message.
+    pub fn pass_on(&self, body: &[u8], timeout: impl Fn(&str) -> Duration) -> Response {
         let Some(request) = Request::parse(body) else {
-            return Response::text(
-                "400 Bad Request",
-                "the body and its params must be JSON objects, of at most 100 levels",
-            );
+            let legal =
+                format!("the body and its params must be JSON objects of {MAX_DEPTH} levels");
+            return Response::text("400 Bad Request", legal);
         };
-        let timeout = timeout(&request.message_type);
+        let timeout = timeout(&request.message_type) + MARGIN;
         let Some(number) = self.0.update(|state| state.add(request)) else {
             return no_player();
         };
@@ -171,11 +175,12 @@ impl Queue {
         }
     }
 
-    /// Ends all polls. Requests that were handed out are handed out again.
+    /// Ends all polls: the player opens its relay again, or the relay is closed. Requests that were
+    /// handed out are handed out again.
     pub fn end_polls(&self) {
         self.0.update(|state| {
             state.polls.clear();
-            state.polled_at = Instant::now(); // the player is there, and polls in a moment
+            state.seen_at = Instant::now(); // the player polls in a moment
             for request in state.requests.values_mut() {
                 request.handed_out.clear();
             }
@@ -184,11 +189,10 @@ impl Queue {
 }
 
 impl State {
-    /// Adds a request, and returns its number; `None` if no poll waits or has waited a short while
-    /// ago, or if the player is too slow for all that is asked.
+    /// Adds a request, and returns its number; `None` if the player has gone, or if too many wait.
     fn add(&mut self, request: Request) -> Option<u64> {
-        let is_polled = !self.polls.is_empty() || self.polled_at.elapsed() < MAX_SILENCE;
-        if !is_polled || self.requests.len() >= MAX_REQUESTS {
+        let is_there = !self.polls.is_empty() || self.seen_at.elapsed() < MAX_SILENCE;
+        if !is_there || self.requests.len() >= MAX_REQUESTS {
             return None;
         }
 
@@ -198,7 +202,7 @@ impl State {
     }
 
     /// Takes the answers of a poll, which waits from now on. The answer to LEAGUE_COMPLETED ends
-    /// all polls, since no request will follow.
+    /// all polls, so that the player may exit.
     fn begin_poll(&mut self, answers: Vec<Numbered>) -> u64 {
         self.number += 1;
         self.polls.push(self.number);
@@ -228,15 +232,18 @@ impl State {
 
     /// Ends a poll. Returns the request that it takes.
     fn end_poll(&mut self, id: u64, began: Instant, known: &[u64]) -> Option<Numbered> {
-        self.polled_at = Instant::now();
+        self.seen_at = Instant::now();
         let place = self.polls.iter().position(|poll| *poll == id)?;
         self.polls.remove(place);
 
-        let number = self.next(began, known)?;
+        let number = self.next_number(began, known)?;
         let request = self.requests.get_mut(&number)?;
+        let waited = match request.handed_out[..] {
+            [] => request.since.elapsed(),
+            _ => Duration::ZERO,
+        };
         request.handed_out.push(Instant::now());
         let body = serde_json::from_str(&request.text).ok()?;
-        let waited = request.since.elapsed();
         Some(Numbered {
             number,
             body,
@@ -246,7 +253,7 @@ impl State {
 
     /// Returns the number of the request that a poll takes: the oldest that was not handed out, or
     /// whose answer was missing for a while when the poll began.
-    fn next(&self, began: Instant, known: &[u64]) -> Option<u64> {
+    fn next_number(&self, began: Instant, known: &[u64]) -> Option<u64> {
         let mut requests = self.requests.iter();
         let next = requests.find(|(number, request)| {
             let is_due = match request.handed_out[..] {
