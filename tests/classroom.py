@@ -104,6 +104,7 @@ class Class:
             command = ["python3", PROJECT / "bin" / "player.py", "--manager", MANAGER, *options]
             if self.is_relayed and n <= CONNECTED:
                 player = PROJECT / "target" / "debug" / "player"
+                options.append("--until-stdin-closes")  # the player ends with this program
                 command = [tool, "connect", "--manager", MANAGER, "--", player, *options]
             elif self.is_relayed:
                 command.append("--relay")

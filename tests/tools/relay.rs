@@ -127,12 +127,14 @@ impl Relay {
     }
 }
 
-/// Starts `league connect` with the command of a player.
+/// Starts `league connect` with the command of a player, which ends with the test: it has the same
+/// standard input.
 pub fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
     let mut command = Command::new(executable("league"));
     command.args(["connect", "--manager", manager, "--config"]);
     command.arg(test.folder.join("config")).arg("--");
-    TestProcess::new(command.arg(player.get_program()).args(player.get_args()))
+    command.arg(player.get_program()).args(player.get_args());
+    TestProcess::new(command.arg("--until-stdin-closes"))
 }
 
 /// Starts `league connect` with the player of the stack.
@@ -658,7 +660,7 @@ fn program_on_this_machine_gets_no_choice_through_a_relay() {
 fn connect_idle_player(test: &TestLeague, manager: &str) -> (TestProcess, String) {
     let mut idle = Command::new(PYTHON);
     let code =
-        "import sys; print('listening on', sys.argv[2] + '/mcp', flush=True); sys.stdin.read()";
+        "import sys; print('listening on', sys.argv[-1] + '/mcp', flush=True); sys.stdin.read()";
     idle.args(["-c", code]);
     let connected = connect_command(test, manager, &idle);
     let endpoint = connected.url();
