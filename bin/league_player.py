@@ -130,7 +130,8 @@ class Player:
         threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
-        self.registered_at = 0.0  # when it last registered us
+        self.called_at = 0.0  # when it last called us
+        self.asked_to_register_at = 0.0  # when we last asked it for a registration
         self.is_unknown = False  # true if the manager says that it does not know us
         self.unanswered = set()  # the numbers of requests whose answers our relay does not have
 
@@ -160,6 +161,7 @@ class Player:
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             reply, problem = None, self.args.relay and self.open_relay()
             if not problem:
+                self.asked_to_register_at = time.monotonic()
                 reply, problem = self.call_manager("register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
@@ -194,7 +196,7 @@ class Player:
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
-        self.heard_at = self.registered_at = time.monotonic()
+        self.heard_at = time.monotonic()
         self.is_unknown = False
         self.is_registered.set()
         place = f" in {league}" if league else ""
@@ -206,13 +208,14 @@ class Player:
 
     def record_ping(self, token):
         """Records a ping of the manager: it carries our own token."""
+        self.is_registered.wait(5)  # the ping may overtake the answer to the registration
         own = self.credentials.get("token")
         if own and hmac.compare_digest(ascii(token), ascii(own)):
-            self.heard_at = time.monotonic()
+            self.heard_at = self.called_at = time.monotonic()
 
     def check_calls(self):
         """Says what helps if the manager, which calls each new member at once, has not called."""
-        is_uncalled = self.heard_at == self.registered_at and self.silence() > MAX_DELAY
+        is_uncalled = self.called_at < self.asked_to_register_at < time.monotonic() - MAX_DELAY
         if is_uncalled and self.credentials["proves_itself"] and not self.args.relay:
             self.print_once("nobody can call this machine: start again with --relay")
 
@@ -494,7 +497,7 @@ class Player:
                 return "E015 MATCH_ID_MISMATCH", "conversation_id", "not that of the invitation"
         if hmac.compare_digest(ascii(token), ascii(expected)):
             if "match_id" not in needed:
-                self.heard_at = time.monotonic()
+                self.heard_at = self.called_at = time.monotonic()
             return None
         code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
         return code, "auth_token", "missing, or not the right one"

@@ -9,6 +9,8 @@ use super::support::*;
 use std::collections::BTreeSet;
 use std::fs;
 use std::process::{Command, Stdio};
+use std::thread;
+use std::time::Duration;
 
 const PAGE: &str = include_str!("../../src/protocol.md");
 /// The sentence of a player that its manager does not call.
@@ -204,6 +206,15 @@ fn player_that_is_not_called_names_the_option() {
     };
     let other = FakeAgent::new(|request| fake::accepts(request, fake::TOKEN, false));
     let other = start(&other, "other"); // its manager does not prove itself, and need not call
+    // The ping of the fourth manager overtakes its answer to the registration.
+    let early = FakeAgent::new(|request| {
+        let player = text_of(&request["params"]["player_meta"]["contact_endpoint"]).to_string();
+        let ping = json!({"auth_token": fake::TOKEN});
+        thread::spawn(move || call(&player, "ping", ping));
+        thread::sleep(Duration::from_millis(500));
+        fake::accepts(request, fake::TOKEN, true)
+    });
+    let early = start(&early, "early");
     let managers = [(); 3].map(|()| fake::manager());
     let uncalled = start(&managers[0], "uncalled");
     let called = start(&managers[1], "called");
@@ -221,7 +232,7 @@ fn player_that_is_not_called_names_the_option() {
     };
     managers.iter().for_each(registers_again);
     assert_eq!(count(&uncalled, "nobody"), 1);
-    for player in [called, pinged, other] {
+    for player in [called, pinged, early, other] {
         assert_eq!(player.errors(), "");
     }
 }

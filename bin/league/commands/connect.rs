@@ -101,7 +101,8 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
     let end = Command::new(program)
         .args(words)
         .args(["--manager", &manager])
-        .status()?;
+        .status()
+        .map_err(|error| Exit::failure(format!("{name}: {error}")))?;
     drop((connection.unanswered).wait_until(SHUTDOWN_TIMEOUT, BTreeSet::is_empty));
     match end.success() {
         true => Ok(()),
@@ -175,9 +176,10 @@ impl Connection {
         }
 
         match self.call_manager(&call) {
-            Ok(reply) if reply["result"]["context"]["field"] == "relay_token" => {
-                Response::text("502 Bad Gateway", "the manager was restarted")
-            }
+            Ok(reply) if reply["result"]["context"]["field"] == "relay_token" => Response::text(
+                "502 Bad Gateway",
+                "has no relay of this player at the moment",
+            ),
             Ok(answer) => Response::new(OK, answer.to_string()),
             Err(error) => Response::text("502 Bad Gateway", error.explain()),
         }

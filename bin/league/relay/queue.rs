@@ -117,10 +117,9 @@ fn depth(value: &Value) -> usize {
     1 + inner.unwrap_or(0)
 }
 
-/// Returns the answer to a request that the player cannot take.
+/// Returns the answer to a request for a player that has gone.
 pub fn no_player() -> Response {
-    let problem = "the player does not poll, or has too many requests";
-    Response::text("503 Service Unavailable", problem)
+    Response::text("503 Service Unavailable", "the player does not poll")
 }
 
 impl Queue {
