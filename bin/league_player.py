@@ -28,7 +28,6 @@ MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of our relay waits for a request
-POLLS = 3  # threads that poll: one is left while a slow `choose` is asked twice
 FAILURES = {"answered HTTP 503 ": "did not answer", "answered ": "answered wrongly",
             "gave no ": "did not answer", "could not be reached ": "did not answer",
             "was removed ": "left by order of the operator"}  # how a reason of a referee begins
@@ -130,10 +129,10 @@ class Player:
         threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
-        self.called_at = 0.0  # when it last called us
-        self.asked_to_register_at = 0.0  # when we last asked it for a registration
+        self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
         self.is_unknown = False  # true if the manager says that it does not know us
         self.unanswered = set()  # the numbers of requests whose answers our relay does not have
+        self.waiting = set()  # the threads that wait for its requests
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -161,7 +160,7 @@ class Player:
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             reply, problem = None, self.args.relay and self.open_relay()
             if not problem:
-                self.asked_to_register_at = time.monotonic()
+                self.applied_at = time.monotonic()
                 reply, problem = self.call_manager("register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
@@ -173,7 +172,8 @@ class Player:
                     state = "removed by the operator"
                 problem = f"{state}; waiting for the next league (Ctrl-C ends)"
             else:
-                check_not_refused(answer)
+                if not again or self.silence() > MAX_SILENCE:  # else perhaps another manager
+                    check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
                 attempts += 1
@@ -215,7 +215,7 @@ class Player:
 
     def check_calls(self):
         """Says what helps if the manager, which calls each new member at once, has not called."""
-        is_uncalled = self.called_at < self.asked_to_register_at < time.monotonic() - MAX_DELAY
+        is_uncalled = self.called_at < self.applied_at < time.monotonic() - MAX_DELAY
         if is_uncalled and self.credentials["proves_itself"] and not self.args.relay:
             self.print_once("nobody can call this machine: start again with --relay")
 
@@ -516,8 +516,7 @@ class Player:
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
 
-    # With --relay no program calls us: the manager keeps the requests for us in a relay, and we ask
-    # for them again and again ("A player that only calls out" in the protocol).
+    # With --relay we ask the manager for requests ("A player that only calls out" in the protocol).
 
     def call_manager(self, method, params, timeout=10):
         """Calls a method of the manager, perhaps through our relay. Returns the same as `post`."""
@@ -540,11 +539,14 @@ class Player:
         return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
 
     def poll(self):
-        """Takes requests from our relay and answers them, until the league is over."""
-        answers = []
+        """Answers the requests of our relay until the league is over. Meanwhile others wait."""
+        answers, thread = [], threading.current_thread()
         while not self.is_finished.is_set():
-            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.unanswered]}
+            wait_sec = POLL_TIME if len(self.waiting) < 3 else 0  # three are enough
+            self.waiting.add(thread)
+            poll = {"wait_sec": wait_sec, "answers": answers, "known": [*self.unanswered]}
             reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
+            self.waiting.discard(thread)
             requests = result_of(reply).get("requests")
             if requests is not None:
                 self.unanswered.difference_update(answer["number"] for answer in answers)
@@ -553,8 +555,12 @@ class Player:
             elif requests is None:  # then the same answers again
                 self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
                 time.sleep(0.5)
+            elif not requests and not wait_sec:
+                return  # enough threads wait
             else:
                 self.unanswered.update(request["number"] for request in requests)
+                if requests and not self.waiting:
+                    threading.Thread(target=self.poll, daemon=True).start()
                 answers = [{"number": request["number"],
                             "body": respond(self, json.dumps(request["body"]))}
                            for request in requests]
@@ -841,7 +847,7 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player.register()
-        for _ in range(POLLS if args.relay else 0):
+        if args.relay:
             threading.Thread(target=server.player.poll, daemon=True).start()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()

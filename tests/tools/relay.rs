@@ -787,3 +787,32 @@ fn connected_player_says_that_a_manager_has_no_relay() {
     let connected = connect_player(&test, &manager.url(), "P01");
     connected.wait_for_error("it has no relay: ask your teacher to start it with `league class`");
 }
+
+#[test]
+fn connected_player_is_asked_for_more_while_it_thinks() {
+    if !has_python() {
+        return;
+    }
+    let (test, manager) = with_manager("serve");
+    let (_connected, local_manager) = connect_idle_player(&test, &manager.url());
+    let gate = Arc::new(Gate::default());
+    let thinking = Arc::clone(&gate);
+    let player = FakeAgent::new(move |request| {
+        if request["params"]["is_hard"] == true {
+            thinking.pass();
+        }
+        FakeReply::Answer(json!({"status": "ok"}))
+    });
+    let registration = player_registration("P01", &player.url, None);
+    assert_eq!(send(&local_manager, &registration)["status"], "ACCEPTED");
+    let relay = text_of(&test.events("Registered")[0]["meta"]["contact_endpoint"]).to_string();
+    for _ in 0..8 {
+        let relay = relay.clone();
+        thread::spawn(move || call(&relay, "ping", json!({"is_hard": true})));
+    }
+    wait_until("eight requests wait for the player", || {
+        player.request_count() >= 8
+    });
+    assert_eq!(ask(&relay, "ping", json!({})), json!({"status": "ok"}));
+    gate.open();
+}

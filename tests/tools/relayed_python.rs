@@ -341,3 +341,20 @@ fn players_that_only_call_out_are_examined() {
         );
     }
 }
+
+#[test]
+fn player_that_hangs_in_one_match_plays_the_others() {
+    if !has_python() {
+        return;
+    }
+    let edits = "system timeouts.move_timeout_sec=1; system retry_policy.base_delay_sec=0.1";
+    let test = TestLeague::new(&format!("{edits}; league scheduling.cycles=4"));
+    let mut manager = test.serve("--players 2 --referees 1 --lead-sec 0");
+    let hangs = "import time; time.sleep(30 if turn.match_id == 'R1M1' else 0); return 'odd'";
+    let script = write_with_choose(&test, hangs);
+    let relayed = "--player-id P01 --relay --data relayed";
+    let _player = test.python(&script, &manager.url(), relayed);
+    let _agents = test.agents(&manager, "REF01 P02");
+    manager.wait_for_success();
+    assert_eq!(test.technical_losses(), (4, 1));
+}

@@ -22,7 +22,7 @@ use league::values::{constant_time_eq, redact_and_truncate};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
-use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -36,8 +36,10 @@ pub const USAGE: Usage = Usage {
   --help                      show this and end"],
 };
 
-/// Number of threads that poll.
-const POLLS: usize = 3;
+/// Number of threads that wait for requests, at most.
+const MAX_WAITING: usize = 3;
+/// Time for which a poll waits, in seconds.
+const WAIT_SEC: u32 = 25;
 /// Time limit of every call: a poll waits for 25 s, and a choice takes 30 s.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 /// Maximum size of a player's answer in bytes: the poll that carries it has at most 10 KB.
@@ -57,6 +59,8 @@ struct Connection {
     unanswered: Shared<BTreeSet<u64>>,
     /// Number of times that the relay was opened. It is locked while the relay is opened.
     open_count: Mutex<u32>,
+    /// Number of threads that wait for a request.
+    waiting: AtomicUsize,
 }
 
 /// The registration of the player.
@@ -83,6 +87,7 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
         is_over: AtomicBool::new(false),
         unanswered: Shared::default(),
         open_count: Mutex::default(),
+        waiting: AtomicUsize::new(0),
     });
     connection.open_relay(0);
 
@@ -92,10 +97,7 @@ pub fn run(args: Args, command: &[String]) -> Result<(), Exit> {
     let called = Arc::clone(&connection);
     let handler = move |http: &HttpRequest| called.answer_player(http);
     http::serve(listener, MAX_NOTICE, Box::new(handler))?;
-    for _ in 0..POLLS {
-        let connection = Arc::clone(&connection);
-        spawn("poll", move || connection.poll());
-    }
+    connection.start_polling();
 
     let program = installed_program(name).unwrap_or(name.into());
     let end = Command::new(program)
@@ -233,17 +235,27 @@ impl Connection {
         Ok(answer)
     }
 
-    /// Asks the manager for requests for ever, and has the player answer them.
-    fn poll(&self) {
+    fn start_polling(self: &Arc<Self>) {
+        let connection = Arc::clone(self);
+        spawn("poll", move || connection.poll());
+    }
+
+    /// Asks the manager for requests, and has the player answer them. Before a thread passes a
+    /// request on, it makes sure that another thread waits for the next one, since the player may be
+    /// slow. A thread ends if enough others wait.
+    fn poll(self: &Arc<Self>) {
         let mut answers: Vec<Numbered> = Vec::new();
         loop {
+            let is_spare = self.waiting.fetch_add(1, SeqCst) >= MAX_WAITING;
             let seen = *lock(&self.open_count);
             let poll = json!({
                 "relay_token": self.relay_token,
                 "answers": answers,
                 "known": *self.unanswered.lock(),
+                "wait_sec": if is_spare { 0 } else { WAIT_SEC },
             });
             let polled = self.client.call_method(&self.manager, "relay_next", poll);
+            let others = self.waiting.fetch_sub(1, SeqCst) - 1;
 
             // Answers that may not have arrived are sent again. Those that the manager has refused
             // are not: they would be refused again.
@@ -259,6 +271,15 @@ impl Connection {
             if let Ok(polled) = polled
                 && let Ok(Requests { requests }) = deserialize(&polled)
             {
+                if requests.is_empty() && is_spare {
+                    return;
+                }
+                for request in &requests {
+                    (self.unanswered).update(|numbers| numbers.insert(request.number));
+                }
+                if !requests.is_empty() && others == 0 {
+                    self.start_polling();
+                }
                 answers.extend(requests.into_iter().map(|request| self.ask_player(request)));
             } else {
                 self.open_relay(seen);
@@ -269,9 +290,6 @@ impl Connection {
 
     /// Has the player answer a request.
     fn ask_player(&self, request: Numbered) -> Numbered {
-        self.unanswered
-            .update(|numbers| numbers.insert(request.number));
-
         let call = lock(&self.registration).call.clone();
         let endpoint = call["params"]["player_meta"]["contact_endpoint"].as_str();
         let player = Peer {
