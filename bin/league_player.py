@@ -172,7 +172,7 @@ class Player:
                     state = "removed by the operator"
                 problem = f"{state}; waiting for the next league (Ctrl-C ends)"
             else:
-                if not again or self.silence() > MAX_SILENCE:  # else perhaps another manager
+                if self.silence() > MAX_SILENCE or "Not a member" not in str(answer.get("reason")):
                     check_not_refused(answer)
                 problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
