@@ -82,30 +82,21 @@ pub fn constant_time_eq(one: &str, other: &str) -> bool {
 /// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`, and the 32 hex digits of
 /// a key `***`.
 pub fn redact_tokens(text: &str) -> Cow<'_, str> {
-    let mut redacted = Cow::from(text);
-    if text.contains("tok-") {
-        let mut parts = text.split("tok-");
-        let mut masked = parts.next().unwrap_or_default().to_string();
-        for part in parts {
-            let (id, rest) = part.split_once('-').unwrap_or((part, ""));
-            let secret_length = rest.find(is_separator).unwrap_or(rest.len());
-            masked += "tok-";
-            if secret_length < 8 || id.contains(is_separator) {
-                masked += part;
-            } else {
-                masked += &format!("{id}-***{}", &rest[secret_length..]);
-            }
-        }
-        redacted = masked.into();
+    if text.len() < 32 && !text.contains("tok-") {
+        return text.into();
     }
 
-    let is_key = |word: &&str| word.len() == 32 && u128::from_str_radix(word, 16).is_ok();
-    while redacted.len() >= 32
-        && let Some(key) = redacted.split(is_separator).find(is_key)
-    {
-        redacted = redacted.replace(key, "***").into();
+    let mut redacted = String::new();
+    let [mut start, mut id] = [""; 2];
+    for piece in text.split_inclusive(is_separator) {
+        let (word, separator) = piece.split_at(piece.trim_end_matches(is_separator).len());
+        let is_token = start.ends_with("tok-") && id.ends_with('-') && word.len() >= 8;
+        let is_key = word.len() == 32 && u128::from_str_radix(word, 16).is_ok();
+        redacted += if is_token || is_key { "***" } else { word };
+        redacted += separator;
+        [start, id] = [id, piece];
     }
-    redacted
+    redacted.into()
 }
 
 fn is_separator(c: char) -> bool {
