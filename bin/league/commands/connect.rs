@@ -38,8 +38,6 @@ pub const USAGE: Usage = Usage {
 
 /// Number of threads that wait for requests, at most.
 const MAX_WAITING: usize = 3;
-/// Time for which a poll waits, in seconds.
-const WAIT_SEC: u32 = 25;
 /// Time limit of every call: a poll waits for 25 s, and a choice takes 30 s.
 const CALL_TIMEOUT: Duration = Duration::from_secs(40);
 /// Maximum size of a player's answer in bytes: the poll that carries it has at most 10 KB.
@@ -252,7 +250,7 @@ impl Connection {
                 "relay_token": self.relay_token,
                 "answers": answers,
                 "known": *self.unanswered.lock(),
-                "wait_sec": if is_spare { 0 } else { WAIT_SEC },
+                "wait_sec": is_spare.then_some(0), // else as long as it can
             });
             let polled = self.client.call_method(&self.manager, "relay_next", poll);
             let others = self.waiting.fetch_sub(1, SeqCst) - 1;

@@ -158,8 +158,9 @@ impl Queue {
     /// caller waits for the answer to a type of message.
     pub fn pass_on(&self, body: &[u8], timeout: impl Fn(&str) -> Duration) -> Response {
         let Some(request) = Request::parse(body) else {
-            let legal =
-                format!("the body and its params must be JSON objects of {MAX_DEPTH} levels");
+            let legal = format!(
+                "the body and its params must be JSON objects of at most {MAX_DEPTH} levels"
+            );
             return Response::text("400 Bad Request", legal);
         };
         let timeout = timeout(&request.message_type) + MARGIN;
