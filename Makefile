@@ -1,9 +1,19 @@
 # A menu: `make` alone prints it.
 # The options, without a value unless the command line has one: variables of the environment are none.
+league_TAKES = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME LEAD
+small_TAKES  = PLAYERS SEED
+class_TAKES  = GAME NAME PORT LEAD ADDRESS
+again_TAKES  = MATCH MINE GAME
+check_TAKES  = GAME PORT
+agent_TAKES  = NAME
+faults_TAKES = OF NAME
+trace_TAKES  = MATCH GAME LOGS
 OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH
 $(foreach option,$(OPTIONS),$(eval $(option) =))
-UNKNOWN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(filter-out $(OPTIONS),$(name))))
-$(if $(strip $(UNKNOWN)),$(error there is no option $(strip $(UNKNOWN)); the options are $(OPTIONS)))
+GIVEN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name)))
+REFUSED = $(filter-out $($(target)_TAKES),$(GIVEN))
+$(foreach target,$(MAKECMDGOALS),$(if $(strip $(REFUSED)),$(error make $(target) has no option $(strip $(REFUSED)); \
+	its options are: $(or $($(target)_TAKES),none))))
 # Programs get texts by the environment, so quotation marks and blanks in them stay as they are.
 export TEXT_MINE := $(value MINE)
 export TEXT_NEW  := $(value NEW)
@@ -24,8 +34,8 @@ league: built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7
 		$${TEXT_MINE:+--mine "$$TEXT_MINE"} $${TEXT_NEW:+--new "$$TEXT_NEW"} $${TEXT_OLD:+--old "$$TEXT_OLD"}
 
 small: built ## the small league, to be read in an evening and changed:
-## make small PLAYERS=6
-	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS))
+## make small PLAYERS=6 SEED=7
+	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS)) $(if $(SEED),--seed $(SEED))
 
 class: built ## a league for a class, which stays:
 ## make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1

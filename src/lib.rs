@@ -6,9 +6,9 @@
 //! describes all their messages.
 //!
 //! The repository has two chapters. Chapter one is the **small league** in `bin/small`: the same
-//! protocol in five short files, for agents that keep to it. Read it first, in an evening:
-//! `player.rs`, `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, with `protocol.rs` open. Chapter
-//! two is this library: the same league among strangers.
+//! protocol in six short files, for agents that keep to it. Read it first, in an evening:
+//! `player.rs`, `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, `config.rs`, with `protocol.rs`
+//! open. Chapter two is this library: the same league among strangers.
 //!
 //! # Map
 //! ```text
@@ -110,7 +110,11 @@
 //! - [`Exit`](program::args::Exit): the program ends with an exit code and a line for its user.
 //!
 //! # Limits
-//! There is no HTTP keep-alive, no async code and no database. TLS needs the feature `https`.
+//! There is no HTTP keep-alive, no async code and no database. TLS needs the feature `https`. An agent
+//! listens on this machine only, unless its manager is on another one or `--host` names an address.
+//! Only a manager in the tool has a relay for players that cannot be called. A killed player may lose
+//! two seconds of its history, but nothing of the table. A hostile player cannot change a result, but
+//! it can slow a round down.
 
 #![forbid(unsafe_code)]
 #![deny(missing_docs)]

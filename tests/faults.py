@@ -462,7 +462,8 @@ def killed_referee(programs):
 
 
 def lost_referee(programs):
-    """One of two referees is killed in a match, for good."""
+    """One of two referees is killed in a match, for good. Then, in another league, one takes its matches and is gone;
+    when another one reports a match in its place, a player reports it too, and the first referee after all."""
     with League(programs, referees=2) as league:
 
         def kill(message):
@@ -472,6 +473,32 @@ def lost_referee(programs):
         league.watcher.before_first("CHOOSE_PARITY_CALL", kill)
         league.start()
         league.end()
+
+    with League(programs, referees=2) as league:
+        gone, matches, taken = league.puppet("referee"), {}, {}
+
+        def take(message):
+            for entry in message["matches"]:
+                if port_in(entry["referee_endpoint"]) == gone.port:
+                    matches[entry["match_id"]] = entry
+            threading.Thread(target=gone.close, daemon=True).start()  # nobody listens there any more
+            return {"status": "ok"}
+
+        def late(message):
+            entry = matches.pop(message["match_id"], None)
+            if entry and not taken:
+                a, b = entry["player_A_id"], entry["player_B_id"]
+                result = message["round_id"], a, {a: 3, b: 0}, 8, {a: "even", b: "odd"}
+                taken["a player"] = league.watcher.report(entry, *result)
+                taken["the first referee"] = gone.report(entry, *result)
+
+        gone.on["ROUND_ANNOUNCEMENT"], league.line.before["MATCH_RESULT_REPORT"] = take, late
+        league.start(gone)
+        league.end()
+        if taken.get("a player"):
+            raise Falls("a player reports a match, and the manager records it")
+        if not taken.get("the first referee"):
+            raise Falls("a referee that was thought dead reports its match first, and is refused")
 
 
 def lost_answers(programs):
@@ -703,9 +730,9 @@ def flood(programs):
         time.sleep(5)
         [one.close() for one in held]
         ping = {"jsonrpc": "2.0", "method": "ping", "id": 1}
-        for port in ports:
+        for name, port in zip(("the manager", "REF01", "P01"), ports):
             if not wait(lambda: send(port, ping, timeout=2), 10):
-                raise Falls("after the flood a program takes no request any more")
+                raise Falls(f"after the flood {name} takes no request any more")
         league.watcher.register()
         league.end()
 

@@ -113,7 +113,8 @@ fn check_table(output: &str, players: u32) {
     }
     assert_eq!(wins, losses, "{output}");
     let champion = format!(" with {} points", rows[0].1[4]);
-    check_contains(output.lines().last().unwrap(), &champion);
+    let line = output.lines().find(|line| line.starts_with("Champion: "));
+    check_contains(line.unwrap(), &champion);
 }
 
 /// Checks that each match was one conversation, the same as in a league of the stack.
@@ -153,7 +154,7 @@ fn check_conversations(logs: &[Value], matches: usize) {
 #[test]
 fn sources_use_protocol_games_and_values_only() {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("bin/small");
-    for name in ["player", "referee", "manager", "state", "net"] {
+    for name in ["player", "referee", "manager", "state", "net", "config"] {
         let text = fs::read_to_string(folder.join(format!("{name}.rs"))).unwrap();
         for path in text.split("league::").skip(1) {
             let module = path
@@ -167,7 +168,7 @@ fn sources_use_protocol_games_and_values_only() {
         }
         assert!(text.lines().count() <= 400, "{name}");
     }
-    assert_eq!(fs::read_dir(folder).unwrap().count(), 5);
+    assert_eq!(fs::read_dir(folder).unwrap().count(), 6);
 }
 
 #[test]
@@ -239,6 +240,27 @@ fn tool_plays_a_small_league() {
             );
         }
     }
+}
+
+#[test]
+fn same_seed_is_the_same_league() {
+    let outputs = [(); 2].map(|()| {
+        let small = SmallLeague::new("");
+        for kind in ["referee", "player"] {
+            let first = free_ports(5);
+            let key = format!("network.default_{kind}_port_range");
+            small.test.edit("system", &key, json!([first, first + 99]));
+        }
+        let mut league = small.spawn("league", "small --players 5 --seed 7");
+        league.wait_for_success();
+        league.output()
+    });
+    let [one, other] = outputs
+        .each_ref()
+        .map(|output| output[output.find("\nRound 1 of 5").unwrap()..].trim_end());
+    assert_eq!(one, other);
+    assert!(one.ends_with("The league was played to its end."), "{one}");
+    check_contains(one, " even P02 ");
 }
 
 /// The manager, the referee, and the players of a league; three of them have a bye in each round.
@@ -343,14 +365,14 @@ fn play_with_silent_player([manager, referee, silent_at]: [&'static str; 3]) {
     }
 }
 
-/// A program, its options, an edit of the configuration, and what it says before it ends with code 2.
-const FAULTS: &str = "
+/// A program, its options, an edit of the configuration, and what it says before it ends with code 1.
+const FAULTS: &str = r#"
 small_manager | --port x | | --port x: unknown option or wrong value; options: --port N
-small_player | --seed 7 | | --seed 7: unknown option or wrong value; options: --port N
-small_manager | --league-id none | | config/leagues/none.json: 
+small_player | --sed 7 | | --sed 7: unknown option or wrong value; options: --port N
+small_manager | | system default_league_id="none" | config/leagues/none.json: 
 small_referee | | | --port N is missing
 small_referee | | system timeouts=5 | config/system.json: invalid type
-small_manager | | agents league_manager.endpoint=5 | league_manager.endpoint is , expected an absolute URL";
+small_manager | | agents league_manager.endpoint=5 | league_manager.endpoint is , expected an absolute URL"#;
 
 #[test]
 fn faults_of_the_start_are_one_sentence() {
@@ -360,13 +382,13 @@ fn faults_of_the_start_are_one_sentence() {
             let (path, value) = edit.split_once('=').unwrap();
             small.test.edit(file, path, json_of(value));
         }
-        check_end(small.spawn(program, options), 2, sentence);
+        check_end(small.spawn(program, options), sentence);
     }
 }
 
-/// Checks that a program ends with a code and one line on standard error.
-fn check_end(mut process: TestProcess, code: i32, sentence: &str) {
-    assert_eq!(process.wait().code(), Some(code), "{sentence}");
+/// Checks that a program fails with one line on standard error.
+fn check_end(mut process: TestProcess, sentence: &str) {
+    assert_eq!(process.wait().code(), Some(1), "{sentence}");
     let errors = process.errors();
     assert!(
         errors.starts_with(sentence) && errors.lines().count() == 1,
@@ -379,10 +401,10 @@ fn occupied_port_and_absent_manager_are_one_sentence() {
     let small = SmallLeague::new("system retry_policy.base_delay_sec=0.01");
     let port = free_port();
     let lost = small.spawn("small_player", &format!("--port {port}"));
-    check_end(lost, 1, &format!("the manager at {}: E009", small.manager));
+    check_end(lost, &format!("the manager at {}: E009", small.manager));
     let _manager = small.start_manager("");
     let sentence = format!("port {}: ", port_of(&small.manager));
-    check_end(small.spawn("small_manager", ""), 2, &sentence);
+    check_end(small.spawn("small_manager", ""), &sentence);
 }
 
 #[test]
@@ -399,7 +421,7 @@ fn failed_program_ends_the_league_of_the_tool() {
     assert_eq!(league.wait().code(), Some(1));
     let errors = league.errors();
     check_contains(&errors, "rejected: Maximum players reached\n");
-    check_contains(&errors, "a program has failed, so all end");
+    check_contains(&errors, "the league was not played to its end: P0");
     let url = small.manager.replace("localhost", "127.0.0.1");
     wait_until("the manager has ended", || {
         connect(&url, TIME_LIMIT).is_err()

@@ -1,33 +1,35 @@
 //! The small manager: it registers the agents, makes the schedule, announces each round, records the
 //! results, and names the champion.
 //!
-//! It keeps everything in memory: a league ends with it, and its agents wait. It accepts what the
-//! referee of a match reports, and waits for each agent that it calls. The manager of chapter two, the
-//! league among strangers (`src/manager/`), writes a journal before it answers (`journal.rs` there),
-//! checks a report by playing its moves again (`results.rs`), replaces a lost referee
-//! (`schedule.rs`), and lets a slow agent delay only itself (`notifier.rs`).
+//! It keeps everything in memory: when it ends, the league is lost, and its agents wait for ever. It
+//! accepts what the referee of a match reports, and waits for each agent that it calls. The manager
+//! of chapter two, the league among strangers (`src/manager/`), writes a journal before it answers
+//! (`journal.rs` there), checks a report by playing its moves again (`results.rs`), replaces a lost
+//! referee (`rounds.rs`), and lets a slow agent delay only itself (`notifier.rs`).
 
+mod config;
 mod net;
 mod state;
 
 use league::games;
 use league::protocol::{
-    AgentKind, AgentMeta, Call, Champion, Envelope, ErrorCode, FinalStanding, IncomingMessage,
-    LeagueCompleted, LeaguePhase, LeagueQuery, LeagueQueryResponse, LeagueRegisterResponse,
-    LeagueStandingsUpdate, LeagueStatus, ManagerRequest, MatchResultAck, MatchResultReport,
-    ProtocolError, RefereeRegisterResponse, RegistrationStatus, Reply, ResultStatus,
-    RoundAnnouncement, RoundCompleted, RoundSummary,
+    AgentKind, AgentMeta, Call, Champion, Envelope, ErrorCode, FinalStanding, GameResult,
+    IncomingMessage, LeagueCompleted, LeaguePhase, LeagueQuery, LeagueQueryResponse,
+    LeagueRegisterResponse, LeagueStandingsUpdate, LeagueStatus, ManagerRequest, MatchResultAck,
+    MatchResultReport, ProtocolError, RefereeRegisterResponse, RegistrationStatus, Reply,
+    ResultStatus, RoundAnnouncement, RoundCompleted, RoundSummary, Standing,
 };
-use net::{Agent, Destination, Options};
-use state::{League, Member};
+use net::{Agent, Decision, Destination};
+use serde_json::Value;
+use state::{League, Match, Member};
 use std::collections::HashSet;
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::thread;
 use std::time::Duration;
-use tiny_http::Server;
+use std::{process, thread};
 
-/// Maximum time without an accepted message while matches are played. A match takes a few minutes.
+/// Maximum time without an accepted message while matches are played. No match takes so long: most
+/// take milliseconds, and one whose players are silent takes some minutes.
 const MAX_SILENCE: Duration = Duration::from_secs(600);
 
 struct Manager {
@@ -38,24 +40,25 @@ struct Manager {
 }
 
 fn main() {
-    let started = net::start(AgentKind::Manager);
-    let (agent, server, options) = started.unwrap_or_else(|problem| net::exit(2, &problem));
-    run(agent, server, options).unwrap_or_else(|problem| net::exit(1, &problem));
+    if let Err(problem) = run() {
+        eprintln!("{problem}");
+        process::exit(1);
+    }
 }
 
 /// The life of a manager.
-fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
+fn run() -> Result<(), String> {
     // Answer each request in a thread of its own.
+    let (agent, server, options) = net::start(AgentKind::Manager)?;
     let agent = Arc::new(agent);
     let manager = Arc::new(Manager {
         agent: Arc::clone(&agent),
         wanted_players: options.players,
-        league: Mutex::new(League::new(&agent.league_file)),
+        league: Mutex::new(League::new(agent.league_file.clone())),
     });
     println!("{} at {}", agent.league_file.display_name, agent.url);
     let host = Arc::clone(&manager);
-    let handler = move |received: &IncomingMessage<ManagerRequest>| host.handle(received);
-    let accepted = net::serve(agent, server, Arc::new(handler));
+    let accepted = net::serve(agent, server, move |received| host.handle(received));
 
     // Wait for the start: the last registration, or START_LEAGUE. The lock is free again before each
     // `recv`.
@@ -63,21 +66,23 @@ fn run(agent: Agent, server: Server, options: Options) -> Result<(), String> {
         accepted.recv().map_err(|error| error.to_string())?;
     }
 
-    // Play round after round, and name the champion.
+    // Play round after round, and name the champion. The log may have earlier leagues.
+    manager.agent.log("league_begun", "", &Value::Null);
     let total_rounds = manager.league().total_rounds();
     for round_id in 1..=total_rounds {
         println!("\nRound {round_id} of {total_rounds}");
         manager.league().current_round = round_id;
         manager.play_round(round_id, &accepted)?;
-        manager.complete_round(round_id, total_rounds);
+        manager.complete_round(round_id);
     }
-    manager.complete_league(total_rounds);
+    manager.complete_league();
     Ok(())
 }
 
 impl Manager {
-    /// Locks the league. Do not call this in a `for` loop over the same league: it would wait for
-    /// itself.
+    /// Locks the league. `for m in manager.league().matches` holds the lock until the loop is over, and
+    /// so do `while let` and `match`: in their bodies do not call this again, it would wait for itself
+    /// for ever. After a panic of a thread that holds the lock, `unwrap` panics in all others, too.
     fn league(&self) -> MutexGuard<'_, League> {
         self.league.lock().unwrap()
     }
@@ -93,8 +98,7 @@ impl Manager {
                 matches: self.league().announcement(round_id, kind),
                 match_token: None,
             };
-            let conversation_id = format!("conv-round-{round_id}-announce");
-            self.tell(Some(kind), &conversation_id, &announcement);
+            self.tell(Some(kind), &announcement);
         }
     }
 
@@ -103,9 +107,7 @@ impl Manager {
     fn play_round(&self, round_id: u32, accepted: &Receiver<ManagerRequest>) -> Result<(), String> {
         let mut open = HashSet::new();
         for the_match in self.league().matches_of(round_id) {
-            if the_match.result.is_none() {
-                open.insert(the_match.id.clone());
-            }
+            open.insert(the_match.id.clone());
         }
         self.announce_round(round_id);
         while !open.is_empty() {
@@ -115,30 +117,36 @@ impl Manager {
             if let ManagerRequest::MatchResultReport(report) = message
                 && open.remove(&report.match_id)
             {
-                println!("  {}", self.league().describe(&report));
                 let table = LeagueStandingsUpdate {
                     league_id: self.agent.league_id.clone(),
                     round_id,
                     standings: self.league().standings(),
                 };
-                let conversation_id = format!("conv-{}-table", report.match_id.to_lowercase());
-                self.tell(Some(AgentKind::Player), &conversation_id, &table);
+                self.tell(Some(AgentKind::Player), &table);
             }
         }
         Ok(())
     }
 
-    /// Sends ROUND_COMPLETED to all agents.
-    fn complete_round(&self, round_id: u32, total_rounds: u32) {
+    /// Prints the results of a round in the order of the schedule, and sends ROUND_COMPLETED to all
+    /// agents.
+    fn complete_round(&self, round_id: u32) {
+        let league = self.league();
+        let total_rounds = league.total_rounds();
         let mut summary = RoundSummary::default();
-        for the_match in self.league().matches_of(round_id) {
+        for the_match in league.matches_of(round_id) {
+            let Some(result) = &the_match.result else {
+                continue;
+            };
+            println!("  {}", describe(&league, the_match, result));
             summary.total_matches += 1;
-            match the_match.result.as_ref().map(|result| result.status) {
-                Some(ResultStatus::Win) => summary.wins += 1,
-                Some(ResultStatus::Draw) => summary.draws += 1,
-                _ => summary.technical_losses += 1,
+            match result.status {
+                ResultStatus::Win => summary.wins += 1,
+                ResultStatus::Draw => summary.draws += 1,
+                ResultStatus::TechnicalLoss => summary.technical_losses += 1,
             }
         }
+        drop(league);
         let completed = RoundCompleted {
             league_id: self.agent.league_id.clone(),
             round_id,
@@ -146,18 +154,17 @@ impl Manager {
             summary,
             next_round_id: (round_id < total_rounds).then_some(round_id + 1),
         };
-        let conversation_id = format!("conv-round-{round_id}-complete");
-        self.tell(None, &conversation_id, &completed);
+        self.tell(None, &completed);
     }
 
     /// Prints the table and the champion, and sends LEAGUE_COMPLETED to all agents: then they end.
-    fn complete_league(&self, total_rounds: u32) {
+    fn complete_league(&self) {
         let mut league = self.league();
         league.phase = LeaguePhase::Completed;
         let standings = league.standings();
-        let total_matches = league.matches.len() as u32;
+        let (total_rounds, total_matches) = (league.total_rounds(), league.matches.len() as u32);
         drop(league);
-        state::print_table(&standings);
+        print_table(&standings);
 
         let mut final_standings = Vec::new();
         for row in &standings {
@@ -180,23 +187,27 @@ impl Manager {
             },
             final_standings,
         };
-        self.tell(None, "conv-league-complete", &completed);
+        self.tell(None, &completed);
     }
 
     /// Sends a notice to all agents, or to those of one kind, at the same time; and waits until each
     /// has it or has failed. The manager proves itself to an agent by that agent's own token.
-    fn tell<N: Call + Sync>(&self, kind: Option<AgentKind>, conversation_id: &str, notice: &N) {
+    fn tell<N: Call + Sync>(&self, kind: Option<AgentKind>, notice: &N) {
+        let name = notice.name().to_lowercase();
+        let conversation_id = format!("conv-{name}-{:08x}", fastrand::u32(..));
         let mut members = self.league().members.clone();
         members.retain(|member| kind.is_none_or(|kind| member.kind == kind));
         thread::scope(|scope| {
             for member in members {
                 let member = Destination {
+                    name: member.name(),
                     url: member.meta.contact_endpoint,
-                    token: Some(member.token),
-                    conversation_id: conversation_id.to_string(),
-                    timeout_sec: self.agent.settings.timeouts.generic_response_timeout_sec,
+                    token: member.token,
+                    conversation_id: conversation_id.clone(),
                 };
-                scope.spawn(move || self.agent.call_with_retries(&member, notice).is_ok());
+                scope.spawn(move || {
+                    let _ = self.agent.call_with_retries(&member, notice); // the log says it
+                });
             }
         });
     }
@@ -204,10 +215,7 @@ impl Manager {
     // ------------------------------------------------------------ Requests
 
     /// Returns the reply to a message.
-    fn handle(
-        &self,
-        received: &IncomingMessage<ManagerRequest>,
-    ) -> Result<Option<Reply>, ProtocolError> {
+    fn handle(&self, received: &IncomingMessage<ManagerRequest>) -> Decision {
         let envelope = &received.envelope;
         let reply = match &received.message {
             ManagerRequest::RefereeRegisterRequest(request) => {
@@ -222,34 +230,25 @@ impl Manager {
                 self.record(&self.sender_of(envelope)?, report)?
             }
             ManagerRequest::LeagueQuery(query) => self.query(&self.sender_of(envelope)?, query),
-            ManagerRequest::LeagueControl(_) => {
-                let (code, problem) = (ErrorCode::MissingField, "not for the small manager");
-                return Err(ProtocolError::field(code, "message_type", problem));
-            }
+            ManagerRequest::LeagueControl(_) => return Err(net::not_here("LEAGUE_CONTROL")),
         };
         Ok(Some(reply))
     }
 
     /// Returns the member that sent a message: `sender` says who it is, its token proves it.
     fn sender_of(&self, envelope: &Envelope) -> Result<Member, ProtocolError> {
-        let Some(token) = &envelope.auth_token else {
-            return Err(ProtocolError::field(
-                ErrorCode::TokenMissing,
-                "auth_token",
-                "missing",
-            ));
-        };
         let sender = &envelope.sender;
         let league = self.league();
         let mut members = league.members.iter();
-        let code = match members.find(|member| *sender == member.name()) {
-            Some(member) if member.token == *token => return Ok(member.clone()),
-            Some(_) => ErrorCode::TokenInvalid,
-            None if sender.starts_with("referee") => ErrorCode::RefereeNotRegistered,
-            None => ErrorCode::PlayerNotRegistered,
+        let Some(member) = members.find(|member| member.name() == *sender) else {
+            let code = match sender.starts_with("referee") {
+                true => ErrorCode::RefereeNotRegistered,
+                false => ErrorCode::PlayerNotRegistered,
+            };
+            return Err(ProtocolError::field(code, "sender", "has not registered"));
         };
-        let problem = format!("{sender} has not registered, or has another token");
-        Err(ProtocolError::field(code, "sender", problem))
+        net::check_token(envelope, &member.token)?;
+        Ok(member.clone())
     }
 
     /// Registers an agent, or says why not. With the last player that is wanted the league starts.
@@ -257,26 +256,29 @@ impl Manager {
         let mut league = self.league();
         let is_late = league.phase != LeaguePhase::Waiting;
         let response = match league.register(kind, meta, sender) {
-            Ok(member) => LeagueRegisterResponse {
-                status: RegistrationStatus::Accepted,
-                player_id: Some(member.id),
-                auth_token: Some(member.token),
-                league_id: Some(self.agent.league_id.clone()),
-                ..Default::default()
-            },
-            Err(reason) => LeagueRegisterResponse {
-                reason: Some(reason),
-                error_code: is_late.then_some(ErrorCode::LateRegistration),
-                ..Default::default()
-            },
+            Ok(member) => {
+                println!("{} registers as {}", meta.display_name, member.id);
+                LeagueRegisterResponse {
+                    status: RegistrationStatus::Accepted,
+                    player_id: Some(member.id),
+                    auth_token: member.token,
+                    league_id: Some(self.agent.league_id.clone()),
+                    ..Default::default()
+                }
+            }
+            Err(reason) => {
+                println!("{} is rejected: {reason}", meta.display_name);
+                LeagueRegisterResponse {
+                    reason: Some(reason),
+                    error_code: is_late.then_some(ErrorCode::LateRegistration),
+                    ..Default::default()
+                }
+            }
         };
-        let answer = response.player_id.as_ref().or(response.reason.as_ref());
-        println!("{} registers: {}", meta.display_name, answer.unwrap());
 
         // Start the league if this was the last agent that it waited for.
-        let players = league.members_of(AgentKind::Player).len();
-        if !is_late
-            && self.wanted_players.is_some_and(|wanted| players >= wanted)
+        let players = league.ids_of(AgentKind::Player).len();
+        if self.wanted_players.is_some_and(|wanted| players >= wanted)
             && let Err(missing) = league.start()
         {
             println!("{missing}");
@@ -290,10 +292,7 @@ impl Manager {
     /// Starts the league if it can start. Returns LEAGUE_STATUS.
     fn start_league(&self) -> Reply {
         let mut league = self.league();
-        let mut reason = None;
-        if league.phase == LeaguePhase::Waiting {
-            reason = league.start().err();
-        }
+        let reason = league.start().err();
         let completed = league.matches.iter().filter(|m| m.result.is_some());
         Reply::LeagueStatus(LeagueStatus {
             league_id: self.agent.league_id.clone(),
@@ -312,20 +311,14 @@ impl Manager {
         let the_match = matches.find(|m| m.id == report.match_id && m.referee_id == sender.id);
         let Some(the_match) = the_match else {
             let problem = format!("not a match of {}", sender.id);
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
-                "match_id",
-                problem,
-            ));
+            return Err(ProtocolError::mismatch("match_id", problem));
         };
         // A report has the same facts as GAME_OVER in another form: compare that one.
         let result = games::game_result(&report.result);
         if *the_match.result.get_or_insert(result.clone()) != result {
-            let problem = "another result is recorded";
-            return Err(ProtocolError::field(
-                ErrorCode::MatchMismatch,
+            return Err(ProtocolError::mismatch(
                 "result",
-                problem,
+                "another result is recorded",
             ));
         }
         Ok(Reply::MatchResultAck(MatchResultAck {
@@ -342,4 +335,35 @@ impl Manager {
         let answer = self.league().answer(query_type, player_id);
         LeagueQueryResponse::new(query_type.to_string(), answer).into()
     }
+}
+
+/// Returns a line about a match and its result.
+fn describe(league: &League, the_match: &Match, result: &GameResult) -> String {
+    let [a, b] = the_match.players.each_ref().map(|id| league.name_of(id));
+    let outcome = match &result.winner_player_id {
+        Some(winner) => format!("{} wins", league.name_of(winner)),
+        None if result.status == ResultStatus::Draw => "a draw".to_string(),
+        None => "both lose".to_string(),
+    };
+    let reason = result.reason.as_deref().unwrap_or_default();
+    format!("{:6}  {a} - {b}: {outcome} ({reason})", the_match.id)
+}
+
+/// Prints the table and the champion, or all that share the first rank.
+fn print_table(standings: &[Standing]) {
+    println!("\nRank  Id    Player            Played  Wins  Draws  Losses  Points");
+    let mut champions = Vec::new();
+    for row in standings {
+        let (id, name) = (&row.player_id, &row.display_name);
+        print!("{:4}  {id:4}  {name:16}  {:6}", row.rank, row.played);
+        println!(
+            "  {:4}  {:5}  {:6}  {:6}",
+            row.wins, row.draws, row.losses, row.points
+        );
+        if row.rank == 1 {
+            champions.push(name.as_str());
+        }
+    }
+    let (names, points) = (champions.join(" and "), standings[0].points);
+    println!("\nChampion: {names} with {points} points");
 }

@@ -1,14 +1,15 @@
-//! What the three programs share: options, configuration and log; a call to another agent, with its
-//! time limit and its attempts; the registration; and the server, with a thread for each request.
+//! What the three programs share: the start and the log; a call to another agent, with its time
+//! limit and its attempts; the registration; and the server, with a thread for each request.
 //!
-//! In chapter two, the league among strangers, `src/net/` adds limits for size, number and time, and
-//! `src/program/` checks the configuration, and keeps credentials that survive a restart.
+//! The server listens on 127.0.0.1: any program of this machine may call it, and so may a web page
+//! that is open in a browser here. In chapter two, the league among strangers, `src/net/` adds limits
+//! for size, number and time, and `src/program/` keeps credentials that survive a restart.
 #![allow(dead_code, reason = "each of the three programs uses its part")]
 
-use league::games::Scoring;
+use crate::config::{self, LeagueFile, Options, Settings};
 use league::protocol::{
-    AgentKind, Call, Envelope, ErrorCode, IncomingMessage, LeagueError, LeagueRegisterResponse,
-    Message, MessageSpec, ProtocolError, Reply, parse, to_json,
+    AgentKind, AgentMeta, Call, Envelope, ErrorCode, GAME, IncomingMessage, LeagueError,
+    LeagueRegisterResponse, Message, MessageSpec, ProtocolError, Reply, parse, to_json,
 };
 use league::values::{self, Endpoint, Timestamp};
 use serde::{Deserialize, de::DeserializeOwned};
@@ -16,89 +17,8 @@ use serde_json::{Value, json};
 use std::fs::{self, File};
 use std::io::Write;
 use std::sync::{Arc, Mutex, mpsc};
-use std::time::Duration;
-use std::{env, process, thread};
+use std::thread;
 use tiny_http::{Header, Response, Server};
-
-const USAGE: &str = "options: --port N, --league-id ID; of a manager also --players N, \
-    of a referee --referee-id ID, of a player --player-id ID";
-
-/// The options of the command line.
-#[derive(Default)]
-pub struct Options {
-    pub port: Option<u16>,
-    pub league_id: Option<String>,
-    pub id: Option<String>,
-    pub players: Option<usize>,
-}
-
-fn read_options() -> Result<Options, String> {
-    let mut options = Options::default();
-    let mut words = env::args().skip(1);
-    while let Some(name) = words.next() {
-        if name == "--help" {
-            println!("{USAGE}");
-            process::exit(0);
-        }
-        let value = words.next().unwrap_or_default();
-        let wrong = format!("{name} {value}: unknown option or wrong value; {USAGE}");
-        match name.as_str() {
-            "--port" => options.port = Some(value.parse().map_err(|_| wrong)?),
-            "--league-id" => options.league_id = Some(value),
-            "--referee-id" | "--player-id" => options.id = Some(value),
-            "--players" => options.players = Some(value.parse().map_err(|_| wrong)?),
-            _ => return Err(wrong),
-        }
-    }
-    Ok(options)
-}
-
-/// The part of `config/system.json` that the programs need.
-#[derive(Deserialize)]
-pub struct Settings {
-    pub default_league_id: String,
-    pub timeouts: Timeouts,
-    pub retry_policy: RetryPolicy,
-}
-
-#[derive(Deserialize)]
-pub struct Timeouts {
-    pub game_join_ack_timeout_sec: f64,
-    pub move_timeout_sec: f64,
-    pub game_over_timeout_sec: f64,
-    pub generic_response_timeout_sec: f64,
-}
-
-#[derive(Deserialize)]
-pub struct RetryPolicy {
-    /// The number of attempts in all, in spite of its name.
-    pub max_retries: u32,
-    pub base_delay_sec: f64,
-    pub backoff_strategy: String,
-}
-
-impl RetryPolicy {
-    /// Returns the pause after a failed attempt: always the same, or twice as long each time.
-    pub fn pause_after(&self, attempt: u32) -> Duration {
-        let is_exponential = self.backoff_strategy == "exponential";
-        let doublings = if is_exponential { attempt - 1 } else { 0 };
-        Duration::from_secs_f64(self.base_delay_sec) * 2_u32.pow(doublings)
-    }
-}
-
-/// The part of `config/leagues/ID.json` that the programs need.
-#[derive(Clone, Deserialize)]
-pub struct LeagueFile {
-    pub display_name: String,
-    pub scoring: Scoring,
-    pub participants: Participants,
-}
-
-#[derive(Clone, Deserialize)]
-pub struct Participants {
-    pub min_players: usize,
-    pub max_players: usize,
-}
 
 /// The parts that every agent has.
 pub struct Agent {
@@ -112,32 +32,26 @@ pub struct Agent {
     pub manager_url: String,
     pub settings: Settings,
     pub league_file: LeagueFile,
+    seed: Option<u64>,
     log: Mutex<File>,
 }
 
-/// The receiver of a request, the token that proves its sender, and the time limit for the reply.
+/// A receiver, and the token that proves us to it.
 pub struct Destination {
+    pub name: String,
     pub url: String,
     pub token: Option<String>,
     pub conversation_id: String,
-    pub timeout_sec: f64,
-}
-
-/// Ends the program with one sentence that says why.
-pub fn exit(code: i32, problem: &str) -> ! {
-    eprintln!("{problem}");
-    process::exit(code)
 }
 
 /// Reads options and configuration, and takes the port. Requests wait there until `serve` is called.
 pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
     // Read the three files.
-    let options = read_options()?;
-    let settings: Settings = read_config("config/system.json")?;
-    let agents: Value = read_config("config/agents/agents_config.json")?;
-    let default_league = settings.default_league_id.clone();
-    let league_id = options.league_id.clone().unwrap_or(default_league);
-    let league_file = read_config(&format!("config/leagues/{league_id}.json"))?;
+    let options = config::read_options()?;
+    let settings: Settings = config::read_file("config/system.json")?;
+    let agents: Value = config::read_file("config/agents/agents_config.json")?;
+    let league_id = settings.default_league_id.clone();
+    let league_file = config::read_file(&format!("config/leagues/{league_id}.json"))?;
 
     // Take the port. Only the manager has one in the configuration.
     let manager_url = agents["league_manager"]["endpoint"].as_str();
@@ -161,13 +75,9 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
         manager_url,
         settings,
         league_file,
+        seed: options.seed,
     };
     Ok((agent, server, options))
-}
-
-fn read_config<T: DeserializeOwned>(path: &str) -> Result<T, String> {
-    let text = fs::read_to_string(path).map_err(|error| format!("{path}: {error}"))?;
-    serde_json::from_str(&text).map_err(|error| format!("{path}: {error}"))
 }
 
 fn open_log(kind: AgentKind, id: &str, league_id: &str) -> Result<File, String> {
@@ -200,6 +110,7 @@ impl Agent {
             "peer": peer,
             "message_type": message["message_type"],
             "conversation_id": message["conversation_id"],
+            "match_id": message["match_id"],
             "message": message,
         });
         let line = values::redact_tokens(&line.to_string()).to_string();
@@ -208,15 +119,17 @@ impl Agent {
         }
     }
 
-    /// Checks the token of a request that only the manager sends: it is our own, which only the
-    /// manager and we know.
-    pub fn check_token(&self, envelope: &Envelope) -> Result<(), ProtocolError> {
-        let (code, problem) = match &envelope.auth_token {
-            token if token.is_some() && *token == self.token => return Ok(()),
-            None => (ErrorCode::TokenMissing, "missing"),
-            _ => (ErrorCode::TokenInvalid, "not the token of this agent"),
-        };
-        Err(ProtocolError::field(code, "auth_token", problem))
+    /// Returns the random numbers of a match: with `--seed` the same ones in every run.
+    ///
+    /// `fastrand::seed` in `main` does not do this. It seeds one thread, and each match and each
+    /// request has a thread of its own.
+    pub fn random(&self, match_id: &str) -> fastrand::Rng {
+        match self.seed {
+            Some(seed) => {
+                fastrand::Rng::with_seed(values::derive_seed(seed, &[&self.id, match_id]))
+            }
+            None => fastrand::Rng::new(),
+        }
     }
 
     // ------------------------------------------------------------ Client
@@ -226,41 +139,42 @@ impl Agent {
     pub fn call<R: Call>(&self, to: &Destination, request: &R) -> Result<R::Reply, ProtocolError> {
         // Write the request.
         let params = self.write(&to.conversation_id, to.token.clone(), request);
-        self.log("message_sent", &to.url, &params);
+        self.log("message_sent", &to.name, &params);
         let method = request.spec().method;
         let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
         // Send it and read the reply in time. Windows would try ::1 first for localhost.
+        let limit = self.settings.timeouts.limit_of(request.name());
         let text = ureq::post(to.url.replace("//localhost", "//127.0.0.1"))
             .content_type("application/json")
             .config()
-            .timeout_global(Some(Duration::from_secs_f64(to.timeout_sec)))
+            .timeout_global(Some(limit))
             .build()
             .send(body.to_string())
             .and_then(|mut response| response.body_mut().read_to_string());
         let error = match text {
-            Ok(text) => return self.read_reply(&to.url, &text),
+            Ok(text) => return self.read_reply(&to.name, &text),
             Err(ureq::Error::Timeout(_)) => {
-                let problem = format!("no answer within {} s", to.timeout_sec);
+                let problem = format!("no answer within {} s", limit.as_secs_f64());
                 ProtocolError::new(ErrorCode::Timeout, problem)
             }
             Err(error) => ProtocolError::new(ErrorCode::ConnectionError, error.to_string()),
         };
-        self.log("call_failed", &to.url, &json!(error.to_string()));
+        self.log("call_failed", &to.name, &json!(error.to_string()));
         Err(error)
     }
 
-    fn read_reply<T: DeserializeOwned>(&self, url: &str, text: &str) -> Result<T, ProtocolError> {
+    fn read_reply<T: DeserializeOwned>(&self, peer: &str, text: &str) -> Result<T, ProtocolError> {
         let reply: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &reply["result"];
-        self.log("reply_received", url, result);
-        let problem = match (T::deserialize(result), LeagueError::deserialize(result)) {
-            (Ok(reply), _) => return Ok(reply),
-            (_, Ok(refusal)) => refusal.explain(),
-            (Err(_), _) if reply["error"].is_object() => reply["error"].to_string(),
-            (Err(error), _) => error.to_string(),
-        };
-        Err(ProtocolError::new(ErrorCode::MissingField, problem))
+        self.log("reply_received", peer, result);
+        if let Ok(refusal) = LeagueError::deserialize(result) {
+            let (code, context) = (refusal.error_code, refusal.context.unwrap_or_default());
+            return Err(ProtocolError { code, context });
+        }
+        T::deserialize(result).map_err(|error| {
+            ProtocolError::new(ErrorCode::MissingField, format!("{error}: {text}"))
+        })
     }
 
     /// Calls an agent; after E001 or E009 again, until the attempts of the retry policy are used up.
@@ -292,13 +206,24 @@ impl Agent {
         to_json(&envelope, message)
     }
 
+    /// Returns the description with which the agent registers.
+    pub fn meta(&self, name: &str) -> AgentMeta {
+        AgentMeta {
+            display_name: format!("{name} {}", self.id),
+            version: "1.0.0".to_string(),
+            game_types: vec![GAME.to_string()],
+            contact_endpoint: self.url.clone(),
+            ..AgentMeta::default()
+        }
+    }
+
     /// Returns where the manager is called.
     pub fn manager(&self, conversation_id: &str) -> Destination {
         Destination {
+            name: "league_manager".to_string(),
             url: self.manager_url.clone(),
             token: self.token.clone(),
             conversation_id: conversation_id.to_string(),
-            timeout_sec: self.settings.timeouts.generic_response_timeout_sec,
         }
     }
 
@@ -322,40 +247,66 @@ impl Agent {
     // ------------------------------------------------------------ Server
 
     /// Returns the reply to a JSON-RPC request, and the message if it was accepted.
-    fn answer<M: Message>(&self, body: &str, handler: &Handler<M>) -> (Value, Option<M>) {
-        // The method must be one that agents of our kind have.
+    fn answer<M: Message>(
+        &self,
+        body: &str,
+        handle: &impl Fn(&IncomingMessage<M>) -> Decision,
+    ) -> (Value, Option<IncomingMessage<M>>) {
+        // It must be JSON, and its method one that agents of our kind have.
         let request: Value = serde_json::from_str(body).unwrap_or_default();
-        let (id, params) = (&request["id"], &request["params"]);
-        let method = request["method"].as_str().unwrap_or_default();
-        if !MessageSpec::accepted_by(self.kind).any(|spec| spec.method == method) {
-            let error = json!({"code": -32601, "message": "unknown method"});
+        let (id, params, method) = (&request["id"], &request["params"], &request["method"]);
+        if !MessageSpec::accepted_by(self.kind).any(|spec| spec.method == *method) {
+            let (code, problem) = match request {
+                Value::Null => (-32700, "the body is not JSON".to_string()),
+                _ => (-32601, format!("a {} has no method {method}", self.kind)),
+            };
+            let error = json!({"code": code, "message": problem});
             return (json!({"jsonrpc": "2.0", "error": error, "id": id}), None);
         }
 
         // Parse the message, and decide.
-        let sender = params["sender"].as_str().unwrap_or("unknown");
+        let text = |key: &str| params[key].as_str().unwrap_or("unknown");
+        let sender = text("sender");
         self.log("message_received", sender, params);
         let received = parse(params);
         let decision = match &received {
-            Ok(received) => handler(received),
+            Ok(received) => handle(received),
             Err(error) => Err(error.clone()),
         };
 
         // Write the reply. It belongs to the same conversation, and its envelope has no token.
-        let conversation_id = params["conversation_id"].as_str().unwrap_or("unknown");
-        let refused_type = params["message_type"].as_str().unwrap_or("UNKNOWN");
-        let (result, accepted) = match decision {
-            Ok(Some(reply)) => (self.write(conversation_id, None, &reply), received.ok()),
-            Ok(None) => (json!({"status": "ok"}), received.ok()),
-            Err(error) => {
-                let refusal = error.league_error(refused_type);
-                (self.write(conversation_id, None, &refusal), None)
-            }
+        let (conversation_id, refused) = (text("conversation_id"), text("message_type"));
+        let result = match &decision {
+            Ok(Some(reply)) => self.write(conversation_id, None, reply),
+            Ok(None) => json!({"status": "ok"}),
+            Err(error) => self.write(conversation_id, None, &error.league_error(refused)),
         };
         self.log("message_sent", sender, &result);
         let reply = json!({"jsonrpc": "2.0", "result": result, "id": id});
-        (reply, accepted.map(|received| received.message))
+        (reply, decision.and(received).ok())
     }
+}
+
+/// Makes a token. This generator is fast and not meant for secrets: chapter two takes its tokens
+/// from the operating system.
+pub fn new_token(id: &str) -> String {
+    values::token(id, &format!("{:032x}", fastrand::u128(..)))
+}
+
+/// Checks that a message has a token, and the right one.
+pub fn check_token(envelope: &Envelope, right: &Option<String>) -> Result<(), ProtocolError> {
+    let (code, problem) = match &envelope.auth_token {
+        None => (ErrorCode::TokenMissing, "missing"),
+        token if token == right => return Ok(()),
+        _ => (ErrorCode::TokenInvalid, "not the token that was given"),
+    };
+    Err(ProtocolError::field(code, "auth_token", problem))
+}
+
+/// Returns the refusal of a message that only chapter two understands.
+pub fn not_here(message_type: &str) -> ProtocolError {
+    let problem = format!("{message_type} is for chapter two");
+    ProtocolError::field(ErrorCode::MissingField, "message_type", problem)
 }
 
 /// Returns true for E001 and E009: the next attempt may succeed.
@@ -363,35 +314,34 @@ pub fn is_retryable(error: &ProtocolError) -> bool {
     matches!(error.code, ErrorCode::Timeout | ErrorCode::ConnectionError)
 }
 
-/// Decides the reply to a message; `None` stands for `{"status": "ok"}`.
-pub type Handler<M> =
-    dyn Fn(&IncomingMessage<M>) -> Result<Option<Reply>, ProtocolError> + Send + Sync;
+/// The reply to a message, or its refusal; `None` stands for `{"status": "ok"}`.
+pub type Decision = Result<Option<Reply>, ProtocolError>;
 
 /// Answers each request in a thread of its own. As soon as the reply to an accepted message is
 /// written, the message goes into the channel, and the main thread acts on it.
 pub fn serve<M: Message + Send + 'static>(
     agent: Arc<Agent>,
     server: Server,
-    handler: Arc<Handler<M>>,
+    handle: impl Fn(&IncomingMessage<M>) -> Decision + Send + Sync + 'static,
 ) -> mpsc::Receiver<M> {
     let (sender, accepted) = mpsc::channel();
     thread::spawn(move || {
-        for mut request in server.incoming_requests() {
-            let agent = Arc::clone(&agent);
-            let handler = Arc::clone(&handler);
-            let sender = sender.clone();
-            thread::spawn(move || {
-                let mut body = String::new();
-                let _ = request.as_reader().read_to_string(&mut body);
-                let (reply, accepted) = agent.answer(&body, &*handler);
-                let content_type: Header = "Content-Type: application/json".parse().unwrap();
-                let response = Response::from_string(reply.to_string()).with_header(content_type);
-                let _ = request.respond(response);
-                if let Some(message) = accepted {
-                    let _ = sender.send(message);
-                }
-            });
-        }
+        let (agent, handle, sender) = (&agent, &handle, &sender);
+        thread::scope(|scope| {
+            for mut request in server.incoming_requests() {
+                scope.spawn(move || {
+                    let mut body = String::new();
+                    let _ = request.as_reader().read_to_string(&mut body);
+                    let (reply, accepted) = agent.answer(&body, handle);
+                    let content_type: Header = "Content-Type: application/json".parse().unwrap();
+                    let response = Response::from_string(reply.to_string());
+                    let _ = request.respond(response.with_header(content_type));
+                    if let Some(received) = accepted {
+                        let _ = sender.send(received.message);
+                    }
+                });
+            }
+        });
     });
     accepted
 }

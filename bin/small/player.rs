@@ -4,27 +4,36 @@
 //! the league among strangers (`src/player.rs`), joins announced matches only, checks the token of a
 //! match, answers a repeated call with the same choice, and survives a restart.
 
+mod config;
 mod net;
 
 use league::protocol::{
-    AgentKind, AgentMeta, ChooseParityCall, ChooseParityResponse, GAME, GameInvitation,
-    GameJoinAck, GameOver, IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest,
-    ProtocolError, Reply,
+    AgentKind, ChooseParityCall, ChooseParityResponse, GameInvitation, GameJoinAck, GameOver,
+    IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest, Reply,
 };
 use league::values::Timestamp;
-use net::Agent;
+use net::{Agent, Decision};
+use std::process;
 use std::sync::{Arc, Mutex};
-use tiny_http::Server;
 
-struct Player {
-    agent: Arc<Agent>,
-    /// The results of our matches, oldest first.
-    history: Mutex<Vec<GameOver>>,
+/// What a player knows when it must choose.
+#[allow(dead_code, reason = "a better `choose` uses them")]
+struct Turn {
+    player_id: String,
+    opponent_id: Option<String>,
+    /// Our matches so far, oldest first.
+    history: Vec<GameOver>,
+    random: fastrand::Rng,
 }
 
-/// The strategy: replace it by a better one. `history` has our matches so far, oldest first.
-fn choose(_history: &[GameOver]) -> Parity {
-    if fastrand::bool() {
+/// The strategy: a coin. Replace it by a better one, step by step.
+fn choose(mut turn: Turn) -> Parity {
+    // Step 1: equal choices always draw, which is 1 point for each player. Unequal choices always have
+    //         a winner, who gets 3 points. So try to choose another one than your opponent.
+    // Step 2: some players always choose the same. What did your opponents choose most in
+    //         `turn.history`? `past.game_result.choices.get(id)` is what a player chose in a match.
+    // Step 3: if all players do step 2, they choose the same again. What is better then?
+    if turn.random.bool() {
         Parity::Even
     } else {
         Parity::Odd
@@ -32,33 +41,30 @@ fn choose(_history: &[GameOver]) -> Parity {
 }
 
 fn main() {
-    let started = net::start(AgentKind::Player);
-    let (agent, server, _) = started.unwrap_or_else(|problem| net::exit(2, &problem));
-    run(agent, server).unwrap_or_else(|problem| net::exit(1, &problem));
+    if let Err(problem) = run() {
+        eprintln!("{problem}");
+        process::exit(1);
+    }
 }
 
 /// The life of a player.
-fn run(mut agent: Agent, server: Server) -> Result<(), String> {
-    // Register. Then answer each request in a thread of its own.
-    let player_meta = AgentMeta {
-        display_name: format!("Agent {}", agent.id),
-        version: "1.0.0".to_string(),
-        game_types: vec![GAME.to_string()],
-        contact_endpoint: agent.url.clone(),
-        ..AgentMeta::default()
-    };
+fn run() -> Result<(), String> {
+    // Register.
+    let (mut agent, server, options) = net::start(AgentKind::Player)?;
+    let player_meta = agent.meta(options.always.as_deref().unwrap_or("Agent"));
     let manager = agent.manager("conv-registration");
     let response = agent.call_with_retries(&manager, &LeagueRegisterRequest { player_meta });
     agent.join_league(response)?;
+
+    // Answer each request in a thread of its own. `accepted` has each message as soon as its reply is
+    // written. Wait until the league is over.
     let agent = Arc::new(agent);
     let player = Player {
         agent: Arc::clone(&agent),
+        always: options.always,
         history: Mutex::new(Vec::new()),
     };
-    let handler = move |received: &IncomingMessage<PlayerRequest>| player.handle(received);
-    let accepted = net::serve(agent, server, Arc::new(handler));
-
-    // `accepted` has each message as soon as its reply is written. Wait until the league is over.
+    let accepted = net::serve(agent, server, move |received| player.handle(received));
     for message in accepted {
         if let PlayerRequest::LeagueCompleted(_) = message {
             break;
@@ -67,12 +73,17 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     Ok(())
 }
 
+struct Player {
+    agent: Arc<Agent>,
+    /// With `--always even` the player does not ask `choose`.
+    always: Option<String>,
+    /// The results of our matches, oldest first.
+    history: Mutex<Vec<GameOver>>,
+}
+
 impl Player {
     /// Returns the reply to a message; `None` where a receipt is enough.
-    fn handle(
-        &self,
-        received: &IncomingMessage<PlayerRequest>,
-    ) -> Result<Option<Reply>, ProtocolError> {
+    fn handle(&self, received: &IncomingMessage<PlayerRequest>) -> Decision {
         let token = received.envelope.auth_token.clone();
         match &received.message {
             PlayerRequest::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
@@ -88,9 +99,10 @@ impl Player {
                 println!("{}: {}", error.match_id, error.explain());
                 Ok(None)
             }
+            PlayerRequest::ChooseMoveCall(_) => Err(net::not_here("CHOOSE_MOVE_CALL")),
             // Announcements, tables and the end come from the manager. They stand in the log.
             _ => {
-                self.agent.check_token(&received.envelope)?;
+                net::check_token(&received.envelope, &self.agent.token)?;
                 Ok(None)
             }
         }
@@ -109,11 +121,20 @@ impl Player {
 
     /// Answers a call with a choice.
     fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Reply {
-        let history = self.history.lock().unwrap().clone();
+        let turn = Turn {
+            player_id: self.agent.id.clone(),
+            opponent_id: call.context.clone().and_then(|context| context.opponent_id),
+            history: self.history.lock().unwrap().clone(),
+            random: self.agent.random(&call.match_id),
+        };
+        let choice = self
+            .always
+            .clone()
+            .unwrap_or_else(|| choose(turn).to_string());
         Reply::ChooseParityResponse(ChooseParityResponse {
             match_id: call.match_id.clone(),
             player_id: self.agent.id.clone(),
-            parity_choice: choose(&history).as_str().into(),
+            parity_choice: choice.into(),
             auth_token,
         })
     }

@@ -5,73 +5,80 @@
 //! acknowledged (`src/referee/outbox.rs`), and takes the tokens of a match from the manager
 //! (`src/referee/assignments.rs`).
 
+mod config;
 mod net;
 
-use league::games::{self, Move, even_odd};
+use league::games;
+use league::games::Move;
+use league::games::even_odd::{GAME, NUMBERS};
 use league::protocol::{
-    AgentKind, AgentMeta, ChooseParityCall, ErrorCode, GAME, GameError, GameInvitation, GameOver,
-    GameResult, IncomingMessage, LeagueRegisterResponse, MatchEntry, MatchResultReport, MatchState,
-    Parity, ProtocolError, Record, RefereeRegisterRequest, RefereeRequest, Reply, RetryInfo,
-    RoundAnnouncement, TurnContext,
+    AgentKind, ChooseParityCall, GameError, GameInvitation, GameOver, GameResult,
+    LeagueRegisterResponse, MatchEntry, MatchResultReport, ProtocolError, RefereeRegisterRequest,
+    RefereeRequest, RetryInfo, TurnContext,
 };
-use league::values::{self, Endpoint, Timestamp};
+use league::values::{Endpoint, Timestamp};
 use net::{Agent, Destination};
-use serde::Deserialize;
-use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
-use tiny_http::Server;
+use std::{process, thread};
 
-/// A match. Player A has seat 0, player B has seat 1.
+/// A match, and the two players in it: player A has seat 0, player B has seat 1.
 struct Match {
     agent: Arc<Agent>,
     id: String,
     round_id: u32,
     conversation_id: String,
-    players: [String; 2],
-    urls: [String; 2],
-    /// Made for this match, one for each player, which sends it back. It is not checked here.
-    tokens: [String; 2],
-    standings: [Option<Record>; 2],
+    seats: [Seat; 2],
+}
+
+struct Seat {
+    player_id: String,
+    url: String,
+    /// Made for this match. The player sends it back; it is not checked here.
+    token: String,
 }
 
 fn main() {
-    let started = net::start(AgentKind::Referee);
-    let (agent, server, _) = started.unwrap_or_else(|problem| net::exit(2, &problem));
-    run(agent, server).unwrap_or_else(|problem| net::exit(1, &problem));
+    if let Err(problem) = run() {
+        eprintln!("{problem}");
+        process::exit(1);
+    }
 }
 
-/// The life of a referee.
-fn run(mut agent: Agent, server: Server) -> Result<(), String> {
-    // Register. Then answer each request in a thread of its own.
-    let referee_meta = AgentMeta {
-        display_name: format!("Agent {}", agent.id),
-        version: "1.0.0".to_string(),
-        game_types: vec![GAME.to_string()],
-        contact_endpoint: agent.url.clone(),
-        max_concurrent_matches: Some(10), // the greatest legal number; this referee has no limit
-        ..AgentMeta::default()
-    };
+/// The life of a referee. It plays all its matches at once. If you let a few threads take them from a
+/// queue: `while let Ok(m) = queue.lock().unwrap().recv()` keeps the lock while it plays `m`, so that
+/// one match is played at a time. `let m = queue.lock().unwrap().recv();` gives the lock back.
+fn run() -> Result<(), String> {
+    // Register.
+    let (mut agent, server, _) = net::start(AgentKind::Referee)?;
+    let mut referee_meta = agent.meta("Agent");
+    referee_meta.max_concurrent_matches = Some(10); // it plays all that it gets; 10 is the legal limit
     let manager = agent.manager("conv-registration");
     let response = agent.call_with_retries(&manager, &RefereeRegisterRequest { referee_meta });
     agent.join_league(response.map(LeagueRegisterResponse::from))?;
+
+    // Answer each request in a thread of its own. Only the manager may call a referee.
     let agent = Arc::new(agent);
     let host = Arc::clone(&agent);
-    let handler = move |received: &IncomingMessage<RefereeRequest>| handle(&host, received);
-    let accepted = net::serve(Arc::clone(&agent), server, Arc::new(handler));
+    let accepted = net::serve(Arc::clone(&agent), server, move |received| {
+        net::check_token(&received.envelope, &host.token)?;
+        Ok(None)
+    });
 
     // Play each match in a thread of its own, until the league is over. An announcement may come
-    // twice; `handle` has refused faulty ones. The scope ends when all its matches have ended.
+    // twice. The scope ends when all its matches have ended.
     let mut known = HashSet::new();
     thread::scope(|scope| {
         for message in accepted {
             match message {
                 RefereeRequest::RoundAnnouncement(round) => {
-                    for the_match in matches_of(&agent, &round).unwrap_or_default() {
-                        if known.insert(the_match.id.clone()) {
-                            scope.spawn(move || the_match.run());
+                    for entry in &round.matches {
+                        if Endpoint::is_same_address(&entry.referee_endpoint, &agent.url)
+                            && known.insert(entry.match_id.clone())
+                        {
+                            let the_match = Match::new(&agent, round.round_id, entry);
+                            scope.spawn(move || the_match.finish(&the_match.play()));
                         }
                     }
                 }
@@ -83,103 +90,73 @@ fn run(mut agent: Agent, server: Server) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks a message: all messages to a referee come from the manager, and its own matches must be
-/// complete. The main thread plays them.
-fn handle(
-    agent: &Arc<Agent>,
-    received: &IncomingMessage<RefereeRequest>,
-) -> Result<Option<Reply>, ProtocolError> {
-    agent.check_token(&received.envelope)?;
-    if let RefereeRequest::RoundAnnouncement(round) = &received.message {
-        matches_of(agent, round)?;
-    }
-    Ok(None)
-}
+impl Match {
+    /// Plays the match. Every path ends with a result.
+    fn play(&self) -> GameResult {
+        let players = self.seats.each_ref().map(|seat| seat.player_id.clone());
 
-/// Returns the matches of an announcement that are ours.
-fn matches_of(agent: &Arc<Agent>, round: &RoundAnnouncement) -> Result<Vec<Match>, ProtocolError> {
-    let mut matches = Vec::new();
-    for entry in &round.matches {
-        if Endpoint::is_same_address(&entry.referee_endpoint, &agent.url) {
-            matches.push(Match::new(agent, round.round_id, entry)?);
+        // WAITING_FOR_PLAYERS: invite both at the same time. A player that does not join loses.
+        let joined = both(|seat| self.invite(seat));
+        if joined != [Ok(()), Ok(())] {
+            return GAME.forfeit(&players, &[], &joined.map(Result::err));
+        }
+
+        // COLLECTING_CHOICES: ask both at the same time. A player that gives no legal choice loses.
+        let choices = both(|seat| self.collect_choice(seat));
+        let moves: Vec<Move> = choices.iter().flatten().cloned().collect();
+        if moves.len() < 2 {
+            return GAME.forfeit(&players, &moves, &choices.map(Result::err));
+        }
+
+        // DRAWING_NUMBER: it decides.
+        let number = self.agent.random(&self.id).u32(NUMBERS);
+        GAME.judge(&players, &moves, Some(number))
+    }
+
+    /// FINISHED: tells both players the result at the same time, and then the manager.
+    fn finish(&self, result: &GameResult) {
+        let over = GameOver {
+            match_id: self.id.clone(),
+            game_type: GAME.game_type.to_string(),
+            game_result: result.clone(),
+            reason: None,
+        };
+        both(|seat| {
+            let player = self.player(seat);
+            let _ = self.agent.call_with_retries(&player, &over);
+        });
+
+        let report = MatchResultReport {
+            league_id: self.agent.league_id.clone(),
+            round_id: self.round_id,
+            match_id: self.id.clone(),
+            game_type: GAME.game_type.to_string(),
+            result: games::match_result(result, &self.agent.league_file.scoring),
+        };
+        let manager = self.agent.manager(&self.conversation_id);
+        if let Err(error) = self.agent.call_with_retries(&manager, &report) {
+            println!("{} is not recorded: {error}", self.id);
         }
     }
-    Ok(matches)
-}
 
-impl Match {
-    /// Returns the match of an announcement.
-    fn new(agent: &Arc<Agent>, round_id: u32, entry: &MatchEntry) -> Result<Match, ProtocolError> {
-        let id = &entry.match_id;
-        let (Some(url_a), Some(url_b)) = (&entry.player_A_endpoint, &entry.player_B_endpoint)
-        else {
-            let problem = "a match has no addresses of its players";
-            return Err(ProtocolError::new(ErrorCode::MissingField, problem));
+    /// Returns the match of an announcement. A player without an address cannot be reached, and loses.
+    fn new(agent: &Arc<Agent>, round_id: u32, entry: &MatchEntry) -> Match {
+        let id = entry.match_id.clone();
+        let seat = |player_id: &String, url: &Option<String>| Seat {
+            player_id: player_id.clone(),
+            url: url.clone().unwrap_or_default(),
+            token: net::new_token(&id),
         };
-        Ok(Match {
+        Match {
             agent: Arc::clone(agent),
-            id: id.clone(),
             round_id,
             conversation_id: format!("conv-{}-{:08x}", id.to_lowercase(), fastrand::u32(..)),
-            players: [entry.player_A_id.clone(), entry.player_B_id.clone()],
-            urls: [url_a.clone(), url_b.clone()],
-            tokens: [new_token(id), new_token(id)],
-            standings: [entry.player_A_standings, entry.player_B_standings],
-        })
-    }
-
-    /// Plays the match, tells both players the result, and reports it to the manager.
-    fn run(&self) {
-        let result = self.play();
-        self.enter(MatchState::Finished);
-        self.tell_players(&result);
-        self.report(&result);
-    }
-
-    /// Plays a match. Every path ends with a result.
-    fn play(&self) -> GameResult {
-        // Invite both players at the same time. A player that does not join loses.
-        self.enter(MatchState::WaitingForPlayers);
-        let joined = thread::scope(|scope| {
-            let a = scope.spawn(|| self.invite(0));
-            let b = scope.spawn(|| self.invite(1));
-            [a.join().unwrap(), b.join().unwrap()]
-        });
-        if joined != [Ok(()), Ok(())] {
-            let failures = joined.map(|joined| joined.err());
-            // The other player wins; if both failed, neither does.
-            return even_odd::GAME.forfeit(&self.players, &[], &failures);
+            seats: [
+                seat(&entry.player_A_id, &entry.player_A_endpoint),
+                seat(&entry.player_B_id, &entry.player_B_endpoint),
+            ],
+            id,
         }
-
-        // Ask both players at the same time. A player that gives no legal choice loses.
-        self.enter(MatchState::CollectingChoices);
-        let choices = thread::scope(|scope| {
-            let a = scope.spawn(|| self.collect_choice(0));
-            let b = scope.spawn(|| self.collect_choice(1));
-            [a.join().unwrap(), b.join().unwrap()]
-        });
-        let [Ok(choice_a), Ok(choice_b)] = choices else {
-            let mut moves = Vec::new();
-            for (seat, choice) in choices.iter().enumerate() {
-                if let Ok(choice) = choice {
-                    let text = choice.to_string();
-                    moves.push(Move { seat, text });
-                }
-            }
-            let failures = choices.map(|choice| choice.err());
-            return even_odd::GAME.forfeit(&self.players, &moves, &failures);
-        };
-
-        // The number decides.
-        self.enter(MatchState::DrawingNumber);
-        let number = fastrand::u32(even_odd::NUMBERS);
-        games::judge(&self.players, [choice_a, choice_b], number)
-    }
-
-    /// Writes the new state of the match into the log.
-    fn enter(&self, state: MatchState) {
-        let details = json!({"match_id": self.id, "state": state});
-        self.agent.log("match_state", "", &details);
     }
 
     /// Invites a player. An error says in words why it did not join.
@@ -188,23 +165,24 @@ impl Match {
             league_id: self.agent.league_id.clone(),
             round_id: self.round_id,
             match_id: self.id.clone(),
-            game_type: GAME.to_string(),
+            game_type: GAME.game_type.to_string(),
             role_in_match: ["PLAYER_A", "PLAYER_B"][seat].to_string(),
-            opponent_id: self.players[1 - seat].clone(),
-            player_id: Some(self.players[seat].clone()),
+            opponent_id: self.seats[1 - seat].player_id.clone(),
+            player_id: Some(self.seats[seat].player_id.clone()),
         };
-        let player = self.player(seat, self.agent.settings.timeouts.game_join_ack_timeout_sec);
-        let error = match self.agent.call_with_retries(&player, &invitation) {
-            Ok(ack) if ack.accept => return Ok(()),
-            Ok(_) => ProtocolError::new(ErrorCode::MissingField, "it did not accept"),
-            Err(error) => error,
-        };
-        self.tell_error(seat, "GAME_JOIN_ACK", &error, None);
-        Err(format!("did not join ({error})"))
+        let player = self.player(seat);
+        match self.agent.call_with_retries(&player, &invitation) {
+            Ok(ack) if ack.accept => Ok(()),
+            Ok(_) => Err("declined the invitation".to_string()),
+            Err(error) => {
+                self.tell_error(seat, "GAME_JOIN_ACK", &error, None);
+                Err(format!("did not join ({error})"))
+            }
+        }
     }
 
     /// Asks a player for its choice until it is legal, as often as the retry policy allows.
-    fn collect_choice(&self, seat: usize) -> Result<Parity, String> {
+    fn collect_choice(&self, seat: usize) -> Result<Move, String> {
         let policy = &self.agent.settings.retry_policy;
         let mut attempt = 1;
         loop {
@@ -235,28 +213,30 @@ impl Match {
     }
 
     /// Asks a player once for its choice.
-    fn ask_choice(&self, seat: usize) -> Result<Parity, ProtocolError> {
+    fn ask_choice(&self, seat: usize) -> Result<Move, ProtocolError> {
         // Call the player.
-        let timeout_sec = self.agent.settings.timeouts.move_timeout_sec;
+        let limit = self
+            .agent
+            .settings
+            .timeouts
+            .limit_of(ChooseParityCall::NAME);
         let question = ChooseParityCall {
             match_id: self.id.clone(),
-            player_id: self.players[seat].clone(),
-            game_type: GAME.to_string(),
-            deadline: Timestamp::now().plus(Duration::from_secs_f64(timeout_sec)),
+            player_id: self.seats[seat].player_id.clone(),
+            game_type: GAME.game_type.to_string(),
+            deadline: Timestamp::now().plus(limit),
             context: Some(TurnContext {
-                opponent_id: Some(self.players[1 - seat].clone()),
+                opponent_id: Some(self.seats[1 - seat].player_id.clone()),
                 round_id: Some(self.round_id),
-                your_standings: self.standings[seat],
+                your_standings: None,
             }),
         };
-        let player = self.player(seat, timeout_sec);
+        let player = self.player(seat);
         let choice = self.agent.call(&player, &question)?.parity_choice;
 
-        // Check its choice.
-        Parity::deserialize(&choice).map_err(|_| {
-            let problem = format!("got {choice}, must be even or odd");
-            ProtocolError::field(ErrorCode::InvalidChoice, "parity_choice", problem)
-        })
+        // Check its choice. An error is E004.
+        let text = GAME.parse_move(&[], &choice)?.to_string();
+        Ok(Move { seat, text })
     }
 
     /// Sends GAME_ERROR: what went wrong, and what is asked of the player. The match waits until the
@@ -268,7 +248,7 @@ impl Match {
         error: &ProtocolError,
         retry_info: Option<RetryInfo>,
     ) {
-        let player_id = self.players[seat].clone();
+        let player_id = self.seats[seat].player_id.clone();
         let message = GameError {
             match_id: self.id.clone(),
             error_code: error.code.clone(),
@@ -280,56 +260,27 @@ impl Match {
             context: Some(error.context.clone()),
             consequence: Some("Technical loss if max retries exceeded".to_string()),
         };
-        let player = self.player(seat, self.agent.settings.timeouts.game_over_timeout_sec);
+        let player = self.player(seat);
         let _ = self.agent.call(&player, &message);
     }
 
-    /// Sends GAME_OVER to both players at the same time.
-    fn tell_players(&self, result: &GameResult) {
-        let over = GameOver {
-            match_id: self.id.clone(),
-            game_type: GAME.to_string(),
-            game_result: result.clone(),
-            reason: None,
-        };
-        thread::scope(|scope| {
-            for seat in [0, 1] {
-                let timeout_sec = self.agent.settings.timeouts.game_over_timeout_sec;
-                let player = self.player(seat, timeout_sec);
-                let over = &over;
-                scope.spawn(move || self.agent.call_with_retries(&player, over));
-            }
-        });
-    }
-
-    /// Sends MATCH_RESULT_REPORT to the manager, with our own token.
-    fn report(&self, result: &GameResult) {
-        let report = MatchResultReport {
-            league_id: self.agent.league_id.clone(),
-            round_id: self.round_id,
-            match_id: self.id.clone(),
-            game_type: GAME.to_string(),
-            result: games::match_result(result, &self.agent.league_file.scoring),
-        };
-        let manager = self.agent.manager(&self.conversation_id);
-        if let Err(error) = self.agent.call_with_retries(&manager, &report) {
-            println!("{} is not recorded: {error}", self.id);
-        }
-    }
-
     /// Returns where the player of a seat is called. All calls of a match are one conversation.
-    fn player(&self, seat: usize, timeout_sec: f64) -> Destination {
+    fn player(&self, seat: usize) -> Destination {
+        let player = &self.seats[seat];
         Destination {
-            url: self.urls[seat].clone(),
-            token: Some(self.tokens[seat].clone()),
+            name: format!("player:{}", player.player_id),
+            url: player.url.clone(),
+            token: Some(player.token.clone()),
             conversation_id: self.conversation_id.clone(),
-            timeout_sec,
         }
     }
 }
 
-/// Makes the token of a player for a match. This generator is fast and not meant for secrets:
-/// chapter two takes its tokens from the operating system.
-fn new_token(match_id: &str) -> String {
-    values::token(match_id, &format!("{:032x}", fastrand::u128(..)))
+/// Does the same for both seats at the same time.
+fn both<T: Send>(work: impl Fn(usize) -> T + Sync) -> [T; 2] {
+    thread::scope(|scope| {
+        let a = scope.spawn(|| work(0));
+        let b = scope.spawn(|| work(1));
+        [a.join().unwrap(), b.join().unwrap()]
+    })
 }

@@ -1,14 +1,14 @@
 //! What the small manager knows: the members, the schedule and the results; and what follows from
 //! them: the table and the answers to queries. Nothing here calls another agent.
-//!
 //! In chapter two every change is an event that is written to disk before it counts
 //! (`src/manager/league.rs`), and an agent that comes again is known again (`registration.rs`).
 
-use crate::net::LeagueFile;
+use crate::config::LeagueFile;
+use crate::net;
 use league::games::{self, TieBreak};
 use league::protocol::{
-    AgentKind, AgentMeta, ErrorCode, GAME, GameResult, LeaguePhase, MatchEntry, MatchResultReport,
-    ProtocolError, Record, ResultStatus, Standing,
+    AgentKind, AgentMeta, ErrorCode, GAME, GameResult, LeaguePhase, MatchEntry, ProtocolError,
+    ResultStatus, Standing,
 };
 use league::values;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ pub struct League {
 pub struct Member {
     pub kind: AgentKind,
     pub id: String,
-    pub token: String,
+    pub token: Option<String>,
     pub meta: AgentMeta,
 }
 
@@ -46,10 +46,21 @@ pub struct Match {
     pub result: Option<GameResult>,
 }
 
+impl Match {
+    /// Returns the opponent of a player; `None` if it is not in this match.
+    fn opponent_of(&self, player_id: &str) -> Option<&String> {
+        match &self.players {
+            [a, b] if a == player_id => Some(b),
+            [a, b] if b == player_id => Some(a),
+            _ => None,
+        }
+    }
+}
+
 impl League {
-    pub fn new(rules: &LeagueFile) -> League {
+    pub fn new(rules: LeagueFile) -> League {
         League {
-            rules: rules.clone(),
+            rules,
             phase: LeaguePhase::Waiting,
             current_round: 0,
             members: Vec::new(),
@@ -59,21 +70,21 @@ impl League {
 
     // ------------------------------------------------------------ Members
 
-    /// Returns the members of a kind in the order of their ids: P10 comes after P9.
-    pub fn members_of(&self, kind: AgentKind) -> Vec<&Member> {
-        let mut members: Vec<&Member> = self.members.iter().collect();
-        members.retain(|member| member.kind == kind);
-        members.sort_by_key(|member| (member.id.len(), &member.id));
-        members
+    /// Returns the ids of the members of a kind in order: P10 comes after P9.
+    pub fn ids_of(&self, kind: AgentKind) -> Vec<String> {
+        let members = self.members.iter().filter(|member| member.kind == kind);
+        let mut ids: Vec<String> = members.map(|member| member.id.clone()).collect();
+        ids.sort_by_key(|id| (id.len(), id.clone()));
+        ids
     }
 
     fn member(&self, id: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.id == id)
     }
 
-    fn name_of(&self, id: &str) -> String {
-        let member = self.member(id);
-        member.map_or(id.to_string(), |member| member.meta.display_name.clone())
+    pub fn name_of(&self, id: &str) -> String {
+        self.member(id)
+            .map_or(id.to_string(), |member| member.meta.display_name.clone())
     }
 
     fn endpoint_of(&self, id: &str) -> Option<String> {
@@ -89,13 +100,13 @@ impl League {
         sender: &str,
     ) -> Result<Member, String> {
         self.check(kind, meta)?;
-        let mut free_ids: Vec<String> = (1..1000).map(|number| kind.format_id(number)).collect();
-        free_ids.retain(|id| self.members.iter().all(|member| member.id != *id));
+        let ids = (1..1000).map(|number| kind.format_id(number));
+        let free_ids: Vec<String> = ids.filter(|id| self.member(id).is_none()).collect();
         let wanted = free_ids.iter().find(|id| sender == format!("{kind}:{id}"));
         let id = wanted.unwrap_or(&free_ids[0]).clone();
         let member = Member {
             kind,
-            token: values::token(&id, &format!("{:032x}", fastrand::u128(..))),
+            token: Some(net::new_token(&id)),
             id,
             meta: meta.clone(),
         };
@@ -108,7 +119,7 @@ impl League {
         if self.phase != LeaguePhase::Waiting {
             return Err("Registration closed - league already started".to_string());
         }
-        let count = self.members_of(kind).len();
+        let count = self.ids_of(kind).len();
         if kind == AgentKind::Player && count >= self.rules.participants.max_players {
             return Err("Maximum players reached".to_string());
         }
@@ -125,61 +136,23 @@ impl League {
 
     // ------------------------------------------------------------ Schedule
 
-    /// Starts the league. An error says what is missing.
+    /// Starts the league if it has not started. An error says what is missing.
     pub fn start(&mut self) -> Result<(), String> {
-        let players = self.members_of(AgentKind::Player).len();
-        let referees = self.members_of(AgentKind::Referee).len();
-        let needed = self.rules.participants.min_players;
-        if players < needed || referees == 0 {
+        if self.phase != LeaguePhase::Waiting {
+            return Ok(());
+        }
+        let players = self.ids_of(AgentKind::Player);
+        let referees = self.ids_of(AgentKind::Referee);
+        let (count, needed) = (players.len(), self.rules.participants.min_players);
+        if count < needed || referees.is_empty() {
+            let referees = referees.len();
             return Err(format!(
-                "{players} of at least {needed} players and {referees} of at least 1 referee are here"
+                "{count} of at least {needed} players and {referees} of at least 1 referee are here"
             ));
         }
         self.phase = LeaguePhase::Running;
-        self.current_round = 1;
-        self.matches = self.make_schedule();
+        self.matches = make_schedule(players, referees);
         Ok(())
-    }
-
-    /// Makes the rounds by the circle method. The first player stays, all others move on by one
-    /// place each round, and each meets the one opposite. With an odd number of players one place
-    /// is empty: the player opposite has no match in this round.
-    fn make_schedule(&self) -> Vec<Match> {
-        // Place the players in a circle.
-        let referees = self.members_of(AgentKind::Referee);
-        let mut circle: Vec<Option<String>> = Vec::new();
-        for player in self.members_of(AgentKind::Player) {
-            circle.push(Some(player.id.clone()));
-        }
-        if circle.len() % 2 == 1 {
-            circle.push(None);
-        }
-
-        // Pair those who are opposite, and turn the circle.
-        let mut matches = Vec::new();
-        for round_id in 1..circle.len() as u32 {
-            let mut number = 0;
-            for place in 0..circle.len() / 2 {
-                let opposite = circle.len() - 1 - place;
-                let (Some(a), Some(b)) = (&circle[place], &circle[opposite]) else {
-                    continue;
-                };
-                let mut players = [a.clone(), b.clone()];
-                if place == 0 && round_id % 2 == 0 {
-                    players.reverse(); // the first player is not always player A
-                }
-                number += 1;
-                matches.push(Match {
-                    id: format!("R{round_id}M{number}"),
-                    round_id,
-                    players,
-                    referee_id: referees[(number - 1) % referees.len()].id.clone(),
-                    result: None,
-                });
-            }
-            circle[1..].rotate_right(1);
-        }
-        matches
     }
 
     pub fn total_rounds(&self) -> u32 {
@@ -187,7 +160,6 @@ impl League {
         last.map_or(0, |the_match| the_match.round_id)
     }
 
-    /// Returns the matches of a round.
     pub fn matches_of(&self, round_id: u32) -> Vec<&Match> {
         let mut matches: Vec<&Match> = self.matches.iter().collect();
         matches.retain(|the_match| the_match.round_id == round_id);
@@ -195,7 +167,7 @@ impl League {
     }
 
     /// Returns the matches of a round as ROUND_ANNOUNCEMENT has them. Only referees are told where
-    /// the players are, and how they stand.
+    /// the players are.
     pub fn announcement(&self, round_id: u32, receiver: AgentKind) -> Vec<MatchEntry> {
         let mut entries = Vec::new();
         for the_match in self.matches_of(round_id) {
@@ -211,8 +183,6 @@ impl League {
             if receiver == AgentKind::Referee {
                 entry.player_A_endpoint = self.endpoint_of(a);
                 entry.player_B_endpoint = self.endpoint_of(b);
-                entry.player_A_standings = Some(self.record(a));
-                entry.player_B_standings = Some(self.record(b));
             }
             entries.push(entry);
         }
@@ -224,7 +194,7 @@ impl League {
     /// Returns the table: by points, then by the tie-breaks of the league file, then by id.
     pub fn standings(&self) -> Vec<Standing> {
         // Each player has a list of numbers, and the greater list is ahead. Points come first.
-        let all_ids = self.player_ids();
+        let all_ids = self.ids_of(AgentKind::Player);
         let mut rows = Vec::new();
         for id in &all_ids {
             let row = self.count(id, &all_ids);
@@ -245,18 +215,16 @@ impl League {
             }
         }
 
-        // Players with equal lists stay in the order of their ids.
+        // Players with equal lists share a rank, and stay in the order of their ids.
         rows.sort_by(|(one, _), (other, _)| other.cmp(one));
         let mut standings = Vec::new();
-        for (rank, (_, row)) in (1..).zip(rows) {
-            standings.push(Standing { rank, ..row });
+        for (numbers, row) in &rows {
+            let ahead = rows.iter().filter(|(others, _)| others > numbers).count();
+            let mut row = row.clone();
+            row.rank = ahead as u32 + 1;
+            standings.push(row);
         }
         standings
-    }
-
-    fn player_ids(&self) -> Vec<String> {
-        let players = self.members_of(AgentKind::Player);
-        players.iter().map(|player| player.id.clone()).collect()
     }
 
     /// Counts the results of a player in its matches against these opponents.
@@ -267,10 +235,9 @@ impl League {
             ..Standing::default()
         };
         for the_match in &self.matches {
-            let [a, b] = &the_match.players;
-            let is_counted = (a == player_id && opponents.contains(b))
-                || (b == player_id && opponents.contains(a));
-            let Some(result) = the_match.result.as_ref().filter(|_| is_counted) else {
+            let opponent = the_match.opponent_of(player_id);
+            let opponent = opponent.filter(|id| opponents.contains(id));
+            let (Some(_), Some(result)) = (opponent, &the_match.result) else {
                 continue;
             };
             row.played += 1;
@@ -282,37 +249,6 @@ impl League {
             }
         }
         row
-    }
-
-    /// Returns the wins, losses and draws of a player so far.
-    fn record(&self, player_id: &str) -> Record {
-        let row = self.count(player_id, &self.player_ids());
-        Record {
-            wins: row.wins,
-            losses: row.losses,
-            draws: row.draws,
-        }
-    }
-
-    /// Returns a line about a result, with the names of the players.
-    pub fn describe(&self, report: &MatchResultReport) -> String {
-        let result = games::game_result(&report.result);
-        let names: Vec<String> = result
-            .choices
-            .iter()
-            .map(|(id, _)| self.name_of(id))
-            .collect();
-        let outcome = match &result.winner_player_id {
-            Some(winner) => format!("{} wins", self.name_of(winner)),
-            None if result.status == ResultStatus::Draw => "a draw".to_string(),
-            None => "both lose".to_string(),
-        };
-        let reason = result.reason.unwrap_or_default();
-        format!(
-            "{:6}  {}: {outcome} ({reason})",
-            report.match_id,
-            names.join(" - ")
-        )
     }
 
     // ------------------------------------------------------------ Queries
@@ -331,12 +267,8 @@ impl League {
                 Err(ProtocolError::new(ErrorCode::PlayerNotRegistered, problem))
             }
             _ => {
-                let problem = format!("got {query_type}");
-                Err(ProtocolError::field(
-                    ErrorCode::MissingField,
-                    "query_type",
-                    problem,
-                ))
+                let (code, problem) = (ErrorCode::MissingField, format!("got {query_type}"));
+                Err(ProtocolError::field(code, "query_type", problem))
             }
         }
     }
@@ -364,12 +296,12 @@ impl League {
     /// Returns the next match of a player, as GET_NEXT_MATCH has it; null if there is none.
     fn next_match(&self, player_id: &str) -> Value {
         for the_match in &self.matches {
-            let [a, b] = &the_match.players;
-            if the_match.result.is_none() && (a == player_id || b == player_id) {
+            let opponent_id = the_match.opponent_of(player_id);
+            if the_match.result.is_none() && opponent_id.is_some() {
                 return json!({"next_match": {
                     "match_id": the_match.id,
                     "round_id": the_match.round_id,
-                    "opponent_id": if a == player_id { b } else { a },
+                    "opponent_id": opponent_id,
                     "referee_endpoint": self.endpoint_of(&the_match.referee_id),
                 }});
             }
@@ -378,20 +310,91 @@ impl League {
     }
 }
 
-/// Prints the table and the champion.
-pub fn print_table(standings: &[Standing]) {
-    println!("\nRank  Id    Player            Played  Wins  Draws  Losses  Points");
-    for row in standings {
-        let (id, name) = (&row.player_id, &row.display_name);
-        print!("{:4}  {id:4}  {name:16}  {:6}", row.rank, row.played);
-        println!(
-            "  {:4}  {:5}  {:6}  {:6}",
-            row.wins, row.draws, row.losses, row.points
-        );
+/// Makes the rounds by the circle method. The first player stays, all others move on by one place
+/// each round, and each meets the one opposite. With an odd number of players one place is empty:
+/// the player opposite has no match in this round.
+fn make_schedule(players: Vec<String>, referees: Vec<String>) -> Vec<Match> {
+    // Place the players in a circle.
+    let mut circle: Vec<Option<String>> = players.into_iter().map(Some).collect();
+    if circle.len() % 2 == 1 {
+        circle.push(None);
     }
-    let champion = &standings[0];
-    println!(
-        "\nChampion: {} with {} points",
-        champion.display_name, champion.points
-    );
+
+    // Pair those who are opposite, and turn the circle.
+    let mut matches = Vec::new();
+    for round_id in 1..circle.len() as u32 {
+        let mut number = 0;
+        for place in 0..circle.len() / 2 {
+            let opposite = circle.len() - 1 - place;
+            let (Some(a), Some(b)) = (&circle[place], &circle[opposite]) else {
+                continue;
+            };
+            let mut players = [a.clone(), b.clone()];
+            if place == 0 && round_id % 2 == 0 {
+                players.reverse(); // the first player is not always player A
+            }
+            number += 1;
+            matches.push(Match {
+                id: format!("R{round_id}M{number}"),
+                round_id,
+                players,
+                referee_id: referees[(number - 1) % referees.len()].clone(),
+                result: None,
+            });
+        }
+        circle[1..].rotate_right(1);
+    }
+    matches
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use league::protocol::Parity;
+    use std::collections::HashSet;
+
+    fn schedule_of(players: u32) -> Vec<Match> {
+        let ids = (1..=players).map(|number| AgentKind::Player.format_id(number));
+        make_schedule(ids.collect(), vec!["REF01".to_string()])
+    }
+
+    #[test]
+    fn five_players_meet_each_other_once() {
+        let (mut pairs, mut playing) = (HashSet::new(), HashSet::new());
+        for the_match in schedule_of(5) {
+            for id in &the_match.players {
+                assert!(playing.insert((the_match.round_id, id.clone())));
+            }
+            let mut pair = the_match.players;
+            pair.sort();
+            assert!(pairs.insert(pair), "a pair meets twice");
+        }
+        assert_eq!((pairs.len(), playing.len()), (10, 20)); // five rounds, a bye in each
+    }
+
+    #[test]
+    fn equal_players_share_a_rank() {
+        // P03 chooses odd, the others even, and each number is an 8.
+        let rules = include_str!("../../config/leagues/league_2025_even_odd.json");
+        let mut league = League::new(serde_json::from_str(rules).unwrap());
+        for id in ["P01", "P02", "P03"] {
+            league.members.push(Member {
+                kind: AgentKind::Player,
+                id: id.to_string(),
+                token: None,
+                meta: AgentMeta::default(),
+            });
+        }
+        league.matches = schedule_of(3);
+        for the_match in &mut league.matches {
+            let choices = the_match.players.each_ref().map(|id| match id.as_str() {
+                "P03" => Parity::Odd,
+                _ => Parity::Even,
+            });
+            the_match.result = Some(games::judge(&the_match.players, choices, 8));
+        }
+        let table = league.standings();
+        let rows: Vec<(u32, i32)> = table.iter().map(|row| (row.rank, row.points)).collect();
+        assert_eq!(rows, [(1, 4), (1, 4), (3, 0)]);
+    }
 }

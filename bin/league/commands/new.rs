@@ -112,6 +112,7 @@ pub fn copy_small_league(name: &str) -> Result<(), Exit> {
         "player.rs",
         "state.rs",
         "net.rs",
+        "config.rs",
     ] {
         fs::copy(format!("bin/small/{file}"), format!("{folder}/{file}"))?;
     }
