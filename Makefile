@@ -42,11 +42,7 @@ class: built ## a league for a class, which stays:
 	@./target/debug/league class $(OF_GAME) $${TEXT_NAME:+--name "$$TEXT_NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
-again: built ## your choose once more, as in a match of the last practice:
-## make again MATCH=R3M2 MINE=ada
-	@./target/debug/league again $(MATCH) $(OF_GAME) --data data/practice -- $(if $(MINE),$(MINE),player)
-
-check: built ## examine your agent, which you then start as always:
+check: built ## examine your player, which you then start as always:
 ## make check PORT=9000
 	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
@@ -74,4 +70,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help built league small class agent again check faults trace test bench clean
+.PHONY: help built league small class agent check faults trace test bench clean

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Forty ways to spoil a finished league: `league verify` is red for what is a fault, and green for what is none.
+"""Forty ways to spoil a finished league: `verify` is red for what is a fault, and green for what is none.
 
     cargo build && python3 tests/mutate.py              with target/debug/league
     LEAGUE=target/release/league python3 tests/mutate.py
@@ -200,7 +200,8 @@ def judge(whole, name, spoil, words):
         shutil.copytree(whole, spoilt.folder)
         spoilt.referee_of = {"R1M1": spoilt.referee()}
         spoil(spoilt)
-        verified = run(spoilt.folder, "verify", SCREEN)
+        verify = [LEAGUE.parent / "examples" / "verify", SCREEN]
+        verified = subprocess.run(verify, cwd=spoilt.folder, capture_output=True, text=True, encoding="utf-8")
         said = verified.stdout + verified.stderr
         is_right = verified.returncode == (words is not None) and (words or "all agree") in said
         if is_right and SUMMARIES.get(name, "") in said and "\ufffd" not in said:

@@ -182,7 +182,7 @@ class League:
             yield from wrong_memories(path, recorded)
 
         screens = [path.name for path in self.folder.glob("*.txt")]
-        verify = [PROJECT / "target" / "debug" / "league", "verify", *screens]
+        verify = [PROJECT / "target" / "debug" / "examples" / "verify", *screens]
         verified = subprocess.run(verify, cwd=self.folder, capture_output=True, text=True)
         if verified.returncode:
             yield f"league verify: {verified.stdout}{verified.stderr}"

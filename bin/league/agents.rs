@@ -18,9 +18,9 @@ use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
 use league::protocol::AgentKind;
 use league::system::PYTHON;
 use league::values::Endpoint;
-use std::env::{self, consts::EXE_SUFFIX, current_exe};
+use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::io;
-use std::path::{Path, PathBuf, is_separator};
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -186,11 +186,6 @@ impl Children {
                 ));
             }
         }
-    }
-
-    /// Kills all children.
-    pub fn kill(&mut self) {
-        self.0.iter_mut().for_each(ChildAgent::kill);
     }
 
     /// Starts all players again, without their histories, and waits for a while until they have
@@ -371,47 +366,21 @@ pub fn local_url(program: &Program) -> String {
     league::program::url(host, program.port)
 }
 
-/// Checks that the program of a player exists, if the player runs on this machine.
-pub fn check_program(entrant: &Entrant) -> Result<(), Exit> {
-    let words = entrants::words(&entrant.command);
-    let name = words.first().copied().unwrap_or_default();
-    let is_found = installed_program(name).is_some()
-        || by_hand::is_by_hand(name)
-        || strategies::all_names().any(|strategy| strategy == name)
-        || is_program(name);
-    if entrant.is_remote() || is_found {
-        return Ok(());
-    }
-
-    let hint = if name.ends_with(".py") {
-        format!("type \"{PYTHON} {name}\"")
-    } else {
-        "is it installed? A player of your own: league new ada (make agent NAME=ada), cargo build"
-            .into()
-    };
-    let problem = format!("there is no program {name:?} that can be started");
-    Err(Exit::usage(format!("{problem}: {hint}")))
-}
-
-/// Returns true for the path of a program and for the name of one in PATH, also without `.exe`.
-fn is_program(name: &str) -> bool {
-    let path = env::var_os("PATH").filter(|_| !name.contains(is_separator));
-    let file = format!("{name}{EXE_SUFFIX}");
-    let is_there = |folder: PathBuf| folder.join(name).is_file() || folder.join(&file).is_file();
-    !name.ends_with(".py") && env::split_paths(&path.unwrap_or_default()).any(is_there)
-}
-
 /// Returns why a program could not be started.
 fn explain(command: &Command, error: io::Error) -> io::Error {
     let path = Path::new(command.get_program());
     let hint = match error.kind() {
-        io::ErrorKind::PermissionDenied => "; chmod +x makes it a program",
-        io::ErrorKind::NotFound if path.is_file() => {
-            "; its first line names no program of this system, or ends as in Windows, with CR LF"
+        _ if path.extension().is_some_and(|extension| extension == "py") => {
+            format!("type \"{PYTHON} {}\"", path.display())
         }
-        _ => "",
+        io::ErrorKind::PermissionDenied => "chmod +x makes it a program".into(),
+        io::ErrorKind::NotFound if path.is_file() => {
+            "its first line names no program of this system, or ends as in Windows, with CR LF"
+                .into()
+        }
+        _ => "a player of your own: league new ada (make agent NAME=ada), cargo build".into(),
     };
-    let error = io::Error::new(error.kind(), format!("{error}{hint}"));
+    let error = io::Error::new(error.kind(), format!("{error}; {hint}"));
     storage::with_path(path, error)
 }
 

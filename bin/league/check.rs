@@ -1,394 +1,199 @@
-//! `league check` examines one agent, a player or a referee in any language. It takes the place of
-//! the manager: it lets the agent register, sends it calls, and checks its messages. Every check
-//! prints a line, and the last line says whether the agent would play in our league. An examination
-//! writes no files of a league.
-//!
-//! The checks are tables. A row has the severity of the check, its section of `protocol.md`, its
-//! name, the steps at which it looks, and the function that looks. A step is a message that we send
-//! or receive (`check/examination.rs`). If a step did not happen, its check is skipped, since an
-//! earlier check shows the reason. The tables are written for Even/Odd; in a league of another
-//! game, `Examination::translate` replaces the names. This file has the checks that every agent
-//! must pass; read `check/player_checks.rs` and `check/referee_checks.rs` next.
-
-pub mod examination;
-mod exchange;
-mod messages;
-mod player_checks;
-mod referee_checks;
-pub mod server;
+//! `league check` examines one player, in any language. A manager lets it register, plays a
+//! rehearsal with it (`running/rehearsal.rs`), and then sends it requests that an agent meets among
+//! strangers. What the rehearsal says decides whether the player would play in our league; the
+//! requests only warn. The files of this league are deleted at the end.
 
 use crate::files::provide_config;
-use Severity::{Recommended, Required, RequiredIfPresent, Tolerated};
-use examination::{Examination, REGISTRATION};
-use exchange::{Exchange, Finding, Grade, Observation, worst};
-use league::json::decode;
-use league::manager::registration::check_meta;
+use crate::running::rehearsal::{PLAYS, rehearse};
+use crate::running::{self, LeagueKind, Setup};
+use league::manager::Manager;
+use league::manager::league::Member;
+use league::net::client::{MAX_NOTICE, Peer};
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::exit_when_stdin_closes;
-use league::program::terminal::{print_error, print_line, print_whole_line, sanitize};
-use league::protocol::{
-    AgentKind, AgentMeta, ErrorCode, LeagueRegisterRequest, MessageSpec, PROTOCOL,
-    RefereeRegisterRequest,
-};
-use serde_json::Value;
-use std::io;
+use league::program::terminal::{print_line, sanitize};
+use league::protocol::{AgentKind, MessageSpec};
+use league::values::{Timestamp, redact_and_truncate};
+use serde_json::{Value, json};
+use std::time::Duration;
+use std::{env, fs, process};
 
 pub const USAGE: Usage = Usage {
     name: "league check",
-    about: "examine the one agent that registers; no league is played",
-    options: &[
-        "
-  --as ID                     the id that the agent gets [the one it asks for]
-  --json                      print one JSON document instead of lines",
-        SERVER,
-        COMMON,
-    ],
+    about: "examine the one player that registers; no league is played",
+    options: &[SERVER, COMMON],
 };
 
-/// One row of a table.
-struct Check {
-    severity: Severity,
-    section: &'static str,
+/// Interval between two lines that say how a player registers.
+const HINT_INTERVAL: Duration = Duration::from_secs(20);
+
+/// A request to the player.
+struct Probe {
+    /// What a player of this league does with it.
     name: &'static str,
-    /// The steps, with semicolons between them.
-    steps: &'static str,
-    look: Look,
+    /// The body, or the type of a league message.
+    request: &'static str,
+    /// The token of the message; `own` stands for the player's own.
+    token: Option<&'static str>,
+    /// A text in the answer.
+    expected: &'static str,
 }
 
-/// Looks at the exchange of a step. Returns nothing if the exchange has nothing to look at.
-type Look = fn(&Examination, &Exchange) -> Option<Observation>;
-
-/// The severities of checks.
-#[derive(Clone, Copy)]
-enum Severity {
-    /// The protocol demands it, and so does our own league.
-    Required,
-    /// The protocol demands it; our own league only if the agent does not leave it out.
-    RequiredIfPresent,
-    /// The protocol demands it, but our own league does not.
-    Tolerated,
-    /// It is wise, but not demanded.
-    Recommended,
-}
-
-/// Returns a row of a table.
-const fn check(
-    severity: Severity,
-    section: &'static str,
+const fn probe(
     name: &'static str,
-    steps: &'static str,
-    look: Look,
-) -> Check {
-    Check {
-        severity,
-        section,
+    request: &'static str,
+    token: Option<&'static str>,
+    expected: &'static str,
+) -> Probe {
+    Probe {
         name,
-        steps,
-        look,
+        request,
+        token,
+        expected,
     }
 }
 
-const REGISTRATION_CHECKS: &[Check] = &[
-    check(
-        RequiredIfPresent,
-        "Transport",
-        "it registers by JSON-RPC 2.0, with an id",
-        REGISTRATION,
-        check_json_rpc,
-    ),
-    check(
-        RequiredIfPresent,
-        "Registration",
-        "its method is that of its kind",
-        REGISTRATION,
-        check_method,
-    ),
-    check(
-        Required,
-        "Registration",
-        "message_type is a registration",
-        REGISTRATION,
-        check_message_type,
-    ),
-    check(
-        RequiredIfPresent,
-        "Envelope",
-        "protocol is league.v2",
-        REGISTRATION,
-        |_, call| call.check_text("protocol", PROTOCOL),
-    ),
-    check(
-        Tolerated,
-        "Envelope",
-        "sender names its kind",
-        REGISTRATION,
-        check_sender,
-    ),
-    check(
-        RequiredIfPresent,
-        "Envelope",
-        "conversation_id is a text",
-        REGISTRATION,
-        |_, call| call.check_field("conversation_id", "a text", Value::is_string),
-    ),
-    check(
-        Tolerated,
-        "Time",
-        "timestamp is UTC",
-        REGISTRATION,
-        |_, call| call.check_timestamp("timestamp"),
-    ),
-    check(
-        Required,
-        "Registration",
-        "it says what it is",
-        REGISTRATION,
-        check_registered_meta,
-    ),
-    check(
-        Required,
-        "Registration",
-        "an agent answers at its contact_endpoint",
-        "ping",
-        |_, ping| Some(ping.observe(&ping.received, "any HTTP answer", ping.status != 0)),
-    ),
-];
+const PING: &str = r#"{"jsonrpc": "2.0", "method": "ping", "params": {}, "id": 7}"#;
+const UNKNOWN: &str = r#"{"jsonrpc": "2.0", "method": "no_such_method", "params": {}, "id": 7}"#;
+const TOOLS: &str = r#"{"jsonrpc": "2.0", "method": "tools/list", "params": {}, "id": 7}"#;
 
-/// The checks after those of the agent's kind.
-const FINAL_CHECKS: &[Check] = &[
-    check(
-        Tolerated,
-        "Standings and notifications",
+const PROBES: &[Probe] = &[
+    probe("ping is answered, with its id", PING, None, "7"),
+    probe("an unknown method is an error", UNKNOWN, None, "-32601"),
+    probe("broken JSON is an error", "{\"jsonrpc\":", None, "-32700"),
+    probe("its tools are listed", TOOLS, None, "\"tools\""),
+    probe(
         "ROUND_COMPLETED is taken",
         "ROUND_COMPLETED",
-        check_accepted,
+        Some("own"),
+        "\"result\"",
     ),
-    check(
-        Tolerated,
-        "Transport",
-        "an id is echoed, integer or string",
-        r#"ROUND_COMPLETED with {"id": 4711}; ROUND_COMPLETED with {"id": "check"}"#,
-        check_id,
+    probe(
+        "a message with a wrong token is refused",
+        "ROUND_COMPLETED",
+        Some("x"),
+        "E012",
     ),
-    check(
-        Recommended,
-        "Tokens",
-        "a notice with a wrong token is refused",
-        r#"ROUND_COMPLETED with {"auth_token": "x"}"#,
-        |_, call| call.check_refused(ErrorCode::TokenInvalid),
+    probe(
+        "a message without a token is refused",
+        "ROUND_COMPLETED",
+        None,
+        "E011",
     ),
-    check(
-        Recommended,
-        "Tokens",
-        "a notice without a token is refused",
-        r#"ROUND_COMPLETED with {"auth_token": null}"#,
-        |_, call| call.check_refused(ErrorCode::TokenMissing),
+    probe(
+        "a call for an unknown match is refused",
+        "CHOOSE_PARITY_CALL",
+        Some("x"),
+        "E015",
     ),
-    check(
-        Recommended,
-        "Ping and liveness",
-        "ping is answered",
-        "ping",
-        |_, ping| ping.check_accepted().filter(|_| ping.status != 0),
-    ),
-    check(
-        Tolerated,
-        "Transport",
-        "an unknown method is an error",
-        "no_such_method",
-        |_, call| call.check_error(-32601),
-    ),
-    check(
-        Recommended,
-        "Transport",
-        "broken JSON is an error",
-        "broken JSON",
-        |_, call| call.check_error(-32700),
-    ),
-    check(
-        Required,
-        "Limits",
-        "it survives a large body",
-        "2 MB",
-        check_survival,
-    ),
-    check(
-        Recommended,
-        "MCP",
-        "its tools are listed",
-        "tools/list",
-        check_accepted,
-    ),
-    check(
-        Tolerated,
-        "Standings and notifications",
+    probe(
         "LEAGUE_COMPLETED is taken",
         "LEAGUE_COMPLETED",
-        check_accepted,
+        Some("own"),
+        "\"result\"",
     ),
 ];
 
-/// Checks that the agent has accepted a call.
-fn check_accepted(_: &Examination, call: &Exchange) -> Option<Observation> {
-    call.check_accepted()
-}
-
-fn check_json_rpc(_: &Examination, call: &Exchange) -> Option<Observation> {
-    let is_good = call.json["jsonrpc"] == "2.0" && !call.json["id"].is_null();
-    Some(Observation {
-        is_absent: call.is_bare(),
-        ..call.observe(&call.received, "\"jsonrpc\": \"2.0\" and an id", is_good)
-    })
-}
-
-fn check_method(examination: &Examination, call: &Exchange) -> Option<Observation> {
-    let method = call.method();
-    let expected = format!("register_{}", examination.kind());
-    let is_good = method == expected || method == call.text("message_type");
-    Some(Observation {
-        is_absent: MessageSpec::by_method(method).is_none(),
-        ..call.observe(method, expected, is_good)
-    })
-}
-
-fn check_message_type(_: &Examination, call: &Exchange) -> Option<Observation> {
-    let names = [RefereeRegisterRequest::NAME, LeagueRegisterRequest::NAME];
-    let expected = names.join(" or ");
-    call.check_field("message_type", expected, |name| {
-        names.iter().any(|known| name == known)
-    })
-}
-
-fn check_sender(examination: &Examination, call: &Exchange) -> Option<Observation> {
-    let prefix = format!("{}:", examination.kind());
-    let expected = format!("\"{prefix}NAME\"");
-    call.check_field("sender", expected, |sender| {
-        sender.as_str().unwrap_or_default().starts_with(&prefix)
-    })
-}
-
-fn check_registered_meta(examination: &Examination, call: &Exchange) -> Option<Observation> {
-    let (kind, game_type) = (examination.kind(), examination.game().game_type);
-    let problem = match decode::<AgentMeta>(&examination.meta()) {
-        Ok(meta) => check_meta(&meta, kind, game_type)
-            .err()
-            .map(|rejection| rejection.reason),
-        Err(error) => Some(error.to_string()),
-    };
-    let is_good = problem.is_none();
-    let expected = "what our manager takes";
-    Some(call.observe(problem.unwrap_or_default(), expected, is_good))
-}
-
-fn check_id(_: &Examination, call: &Exchange) -> Option<Observation> {
-    let id = call.json["id"].to_string();
-    let is_good = call.step.contains(&id);
-    Some(call.observe(format!("id {id}"), "the same id", is_good))
-}
-
-fn check_survival(examination: &Examination, call: &Exchange) -> Option<Observation> {
-    let next = examination.exchange("ping with all its senses")?;
-    let received = format!("{}; then {}", call.received, next.received);
-    let expected = "HTTP 413 or an error; then an answer";
-    Some(next.observe(received, expected, next.status != 0))
-}
-
-/// Waits for an agent to register, and examines it.
-pub fn run(args: Args) -> Result<(), Exit> {
+/// Runs a manager that examines the player that registers.
+pub fn run(mut args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    exit_when_stdin_closes(&args, 1, || ());
-    let is_json = args.has("--json");
-    let print = if is_json { print_error } else { print_line };
-    let examination = server::listen(args, print)?;
-    print(&format!("listening on {}", examination.program.endpoint));
-    print("an examination, no league: start your agent now, as always");
-    print("(it must refuse some calls, and its terminal may say so)");
-    server::wait_for_agent(&examination, || true);
+    let folder = env::temp_dir().join(format!("league-check-{}", process::id()));
+    args.set("--data", &folder.to_string_lossy());
+    let end = running::run(args, Setup::new(LeagueKind::Check));
+    let _ = fs::remove_dir_all(folder);
+    end
+}
 
-    let kind_checks = match examination.kind() {
-        AgentKind::Referee => referee_checks::CHECKS,
-        _ => player_checks::CHECKS,
+/// Waits for a player, and examines it. Returns the exit of the program.
+pub fn examine(manager: &Manager) -> Exit {
+    let endpoint = &manager.program.endpoint;
+    print_line("an examination, no league: start your player now, as always");
+    let player = loop {
+        let players =
+            |kind| (manager.store).read(|league| league.members(kind).into_iter().next().cloned());
+        if let Some(player) = players(AgentKind::Player) {
+            break player;
+        }
+        if !(manager.store).wait(HINT_INTERVAL, |league| {
+            !league.members(AgentKind::Player).is_empty()
+        }) {
+            print_line(&format!(
+                "no player has registered; it posts register_player to {endpoint}"
+            ));
+        }
     };
 
-    let mut findings = Vec::new();
-    for checks in [REGISTRATION_CHECKS, kind_checks, FINAL_CHECKS] {
-        for check in checks {
-            findings.push(examination.make_check(check));
-        }
-    }
-
-    if is_json {
-        print_whole_line(&serde_json::to_string_pretty(&findings).map_err(io::Error::from)?);
-    }
-    examination.print_summary(&findings);
-    if count(&findings, Grade::Failed) > 0 {
-        return Err(Exit::failure(""));
-    }
-    Ok(())
-}
-
-fn count(findings: &[Finding], grade: Grade) -> usize {
-    let same_grade = findings.iter().filter(|finding| finding.grade == grade);
-    same_grade.count()
-}
-
-impl Examination {
-    /// Makes a check and prints its finding, which is about the worst of its steps.
-    fn make_check(&self, check: &Check) -> Finding {
-        // Take the steps and look at them.
-        let steps = check.steps.split("; ");
-        let observation = worst(steps.map(|step| (check.look)(self, &self.exchange(step)?)));
-
-        let grade = match (&observation, check.severity) {
-            (None, _) => Grade::Skipped,
-            (Some(observation), _) if observation.is_good => Grade::Good,
-            (_, Recommended) => Grade::Warned,
-            _ => Grade::Failed,
-        };
-        let forgiven = match check.severity {
-            Required => false,
-            RequiredIfPresent => observation.as_ref().is_some_and(|seen| seen.is_absent),
-            Tolerated | Recommended => true,
-        };
-
-        let finding = Finding {
-            check: self.translate(check.name),
-            section: check.section,
-            grade,
-            forgiven,
-            observation,
-        };
-        (self.print)(&sanitize(&finding.line()));
-        finding
-    }
-
-    /// Prints how many checks ended with each grade, and whether the agent would play.
-    fn print_summary(&self, findings: &[Finding]) {
-        let grades = [Grade::Good, Grade::Failed, Grade::Warned, Grade::Skipped];
-        let counts = grades.map(|grade| format!("{} {grade}", count(findings, grade)));
-        (self.print)(&format!("a {}: {}", self.kind(), counts.join(", ")));
-
-        let mut fatal = Vec::new();
-        for finding in findings {
-            if finding.grade == Grade::Failed && !finding.forgiven {
-                fatal.push(finding.check.as_str());
-            }
-        }
-        if fatal.is_empty() {
-            (self.print)("it WOULD PLAY in our league");
+    let Member {
+        id, meta, token, ..
+    } = &player;
+    let [verdict, _] = rehearse(manager, id, &meta.contact_endpoint, token.clone());
+    for probe in PROBES {
+        let body = body(probe, &player, manager.program.league_id());
+        let answer = post(manager, &player, &body);
+        let is_refused = probe.token == Some("own") && answer.contains("_ERROR");
+        if answer.contains(probe.expected) && !is_refused {
+            print_line(&format!("ok    {}", probe.name));
         } else {
-            let fatal = fatal.join("; ");
-            (self.print)(&format!(
-                "it would NOT play in our league, by what fails: {fatal}"
-            ));
-            if self.kind() == AgentKind::Player {
-                (self.print)("bin/adapter.py may translate for it: python3 bin/adapter.py --help");
-            }
+            let (name, answer) = (probe.name, redact_and_truncate(&answer));
+            let text = format!("warn  {name}: expected {}, got {answer}", probe.expected);
+            print_line(&sanitize(&text));
         }
     }
+
+    let name = &meta.display_name;
+    let message = sanitize(&match &*verdict {
+        PLAYS => format!("{name} WOULD PLAY in our league"),
+        problem => format!("{name} would NOT play in our league: it {problem}"),
+    });
+    let code = u8::from(verdict != PLAYS);
+    Exit { code, message }
 }
 
-/// Returns a JSON-RPC request as a text.
-pub fn json_rpc_call(method: &str, params: &Value, id: &Value) -> String {
-    format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":{id}}}"#)
+/// Returns the body of a probe: it stands there, or it is a league message in JSON-RPC.
+fn body(probe: &Probe, player: &Member, league_id: &str) -> String {
+    if !probe.request.starts_with(|c: char| c.is_ascii_uppercase()) {
+        return probe.request.into();
+    }
+    let token = probe.token.map(|token| match token {
+        "own" => &*player.token,
+        other => other,
+    });
+    let message: Value = json!({
+        "protocol": "league.v2",
+        "message_type": probe.request,
+        "sender": "league_manager",
+        "timestamp": Timestamp::now(),
+        "conversation_id": "conv-check",
+        "auth_token": token,
+        "league_id": league_id,
+        "round_id": 1,
+        "match_id": "R9M1",
+        "player_id": player.id,
+        "deadline": Timestamp::now(),
+        "matches_completed": 0,
+        "summary": {"total_matches": 0, "wins": 0, "draws": 0, "technical_losses": 0},
+        "game_type": player.meta.game_types.first(),
+        "context": {"opponent_id": "P00", "round_id": 1},
+        "total_rounds": 0,
+        "total_matches": 0,
+        "champion": {"player_id": player.id, "display_name": player.meta.display_name, "points": 0},
+        "final_standings": [],
+    });
+    let method = MessageSpec::by_type(probe.request).map(|spec| spec.method);
+    json!({"jsonrpc": "2.0", "method": method, "params": message, "id": 7}).to_string()
+}
+
+/// Returns the answer of the player to a body, or the reason why there is none.
+fn post(manager: &Manager, player: &Member, body: &str) -> String {
+    let config = &manager.program.config;
+    let peer = Peer {
+        kind: AgentKind::Player,
+        id: player.id.clone(),
+        endpoint: player.meta.contact_endpoint.clone(),
+        max_bytes: MAX_NOTICE,
+        timeout: config.generic_limit(),
+    };
+    match manager.program.client.post(&peer, body) {
+        Ok((_, bytes)) => String::from_utf8_lossy(&bytes).into_owned(),
+        Err(error) => format!("nothing: it {}", error.explain()),
+    }
 }

@@ -1,17 +1,14 @@
 //! The commands. Each is a file with its usage text on top. This file chooses the command and takes
 //! its operands, which stand before the options.
 
-pub mod again;
 pub mod class;
-pub mod connect;
-pub mod groups;
 pub mod local;
 pub mod new;
 pub mod play;
 pub mod season;
 pub mod small;
 
-use crate::running::{operator, verify};
+use crate::running::operator;
 use crate::{check, trace};
 use league::json::is_similar;
 use league::program::args::{Exit, Usage};
@@ -19,15 +16,9 @@ use league::program::args::{Exit, Usage};
 /// Returns the usage of each command, in the order of `league --help`.
 fn usages() -> Vec<Usage> {
     let mut usages = vec![local::USAGE, small::USAGE, new::USAGE];
-    usages.extend([
-        class::USAGE,
-        class::SERVE_USAGE,
-        play::USAGE,
-        connect::USAGE,
-    ]);
+    usages.extend([class::USAGE, class::SERVE_USAGE, play::USAGE]);
     usages.extend(operator::USAGES);
-    usages.extend([check::USAGE, trace::USAGE, again::USAGE, verify::USAGE]);
-    usages.extend([groups::USAGE, season::USAGE]);
+    usages.extend([check::USAGE, trace::USAGE, season::USAGE]);
     usages
 }
 
@@ -37,12 +28,6 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         return Err(Exit::usage("name a command; league --help lists them"));
     };
     let usage = find_usage(command)?;
-
-    // What stands behind `--` is the command of a player.
-    let is_end = |argument: &String| ["again", "connect"].contains(&&**command) && argument == "--";
-    let end = arguments.iter().position(is_end);
-    let (arguments, player) = arguments.split_at(end.unwrap_or(arguments.len()));
-    let player = player.get(1..).unwrap_or_default();
 
     // Part the operands from the options.
     let count = arguments
@@ -61,12 +46,8 @@ pub fn run(arguments: Vec<String>) -> Result<(), Exit> {
         "class" => class::run(args),
         "serve" => class::run_serve(args),
         "play" => play::run(args, &operands[0]),
-        "connect" => connect::run(args, player),
         "check" => check::run(args),
         "trace" => trace::run(&args, &operands[0]),
-        "again" => again::run(args, &operands[0], player),
-        "verify" => verify::run(&args, operands),
-        "groups" => groups::run(&args),
         "season" => season::run(&args, operands),
         _ => {
             let named = (!operands.is_empty()).then(|| operands.join(" "));

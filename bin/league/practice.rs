@@ -12,11 +12,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The extension of the folders of the last practice until the new one has begun.
-const ASIDE: &str = "last";
-
-/// Appends `practice` to the folders of the command line, and moves what the last practice left
-/// there aside. The lock of the first practice stays in the data folder and shows that they are its
+/// Appends `practice` to the folders of the command line, and deletes what the last practice left
+/// there. The lock of the first practice stays in the data folder and shows that they are its
 /// own.
 pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     let data = data_folder(args);
@@ -37,11 +34,8 @@ pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     if args.has("--restarted") {
         return Ok(lock); // the practice goes on
     }
-    restore_last_practice(args)?; // if the latest one was killed before it began
     for folder in folders.iter().filter(|folder| folder.exists()) {
-        let aside = folder.with_extension(ASIDE);
-        delete(&aside)?;
-        storage::rename(folder, &aside)?;
+        delete(folder)?;
         let folder = folder.display();
         print_line(&format!("{folder}: the last practice is replaced"));
     }
@@ -61,29 +55,4 @@ fn delete(folder: &Path) -> io::Result<()> {
         removed.is_ok()
     });
     removed.map_err(|error| storage::with_path(folder, error))
-}
-
-/// Deletes the last practice, since the new one has begun.
-pub fn delete_last_practice(args: &Args) -> io::Result<()> {
-    for folder in [data_folder(args), log_folder(args)] {
-        delete(&folder.with_extension(ASIDE))?;
-    }
-    Ok(())
-}
-
-/// Puts the last practice back, since the new one could not begin. Its data are moved aside first,
-/// put back last, and deleted first, so they show that the new one has not begun.
-pub fn restore_last_practice(args: &Args) -> io::Result<()> {
-    let data = data_folder(args);
-    if !data.with_extension(ASIDE).exists() {
-        return Ok(());
-    }
-    for folder in [log_folder(args), data] {
-        let aside = folder.with_extension(ASIDE);
-        if aside.exists() {
-            delete(&folder)?;
-            storage::rename(&aside, &folder)?;
-        }
-    }
-    Ok(())
 }

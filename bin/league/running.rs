@@ -7,16 +7,16 @@
 pub mod operator;
 pub mod rehearsal;
 pub mod screen;
-pub mod verify;
 
 use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
+use crate::check;
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
 use crate::page::view::{LeagueView, Practice};
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
-use crate::practice::{delete_last_practice, restore_last_practice, statistics};
+use crate::practice::statistics;
 use crate::relay::Relays;
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
@@ -35,9 +35,7 @@ use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, Once};
-use std::thread;
 use std::time::{Duration, Instant};
-use verify::Checked;
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -45,10 +43,6 @@ const CHECK_INTERVAL: Duration = Duration::from_millis(100);
 const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 /// The time after which they are named again.
 const LATER_PATIENCE: Duration = Duration::from_secs(60);
-/// Interval between two attempts to write the files that are kept.
-const WRITE_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum number of further attempts.
-const MAX_WRITES: u32 = 2;
 
 /// The kinds of leagues that the tool runs.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -63,12 +57,17 @@ pub enum LeagueKind {
     Class,
     /// A manager alone, with pages.
     Serve,
+    /// A manager that examines one player, and plays no league.
+    Check,
 }
 
 impl LeagueKind {
     /// Returns true if all agents run on this machine.
     pub fn is_local(self) -> bool {
-        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
+        !matches!(
+            self,
+            LeagueKind::Class | LeagueKind::Serve | LeagueKind::Check
+        )
     }
 
     /// Returns true for a practice or a comparison.
@@ -109,12 +108,7 @@ impl Setup {
 /// command is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
     let hooks = Arc::new(ToolHooks::new(&args, setup));
-    let end = manager::run(args.clone(), Arc::clone(&hooks) as Arc<dyn ManagerHooks>);
-    if end.is_err() && hooks.setup.kind.is_practice() {
-        lock(&hooks.children).kill(); // they write into the folders
-        restore_last_practice(&args)?;
-    }
-    end?;
+    manager::run(args, Arc::clone(&hooks) as Arc<dyn ManagerHooks>)?;
     if let Some(problem) = lock(&hooks.problem).take() {
         return Err(Exit::failure(problem));
     }
@@ -263,18 +257,10 @@ impl ToolHooks {
         }
     }
 
-    /// Ends what runs around a closed league, and checks its files.
+    /// Ends what runs around a closed league.
     fn finish(&self, manager: &Manager) {
         lock(&self.children).wait();
         self.web_pages.linger();
-        if self.setup.kind.is_local() {
-            let config = manager.program.config.clone();
-            match Checked::new(config, &manager.program.args) {
-                Ok(checked) => drop(checked.print_differences()),
-                Err(exit) => print_error(&exit.message),
-            }
-        }
-
         if manager.program.args.has("--stay") {
             let text = "the league is over; still serving (--stay) until the command \
                 `new-lobby` opens a new lobby";
@@ -286,6 +272,9 @@ impl ToolHooks {
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         self.relays.begin(manager)?;
+        if self.setup.kind == LeagueKind::Check {
+            return Err(check::examine(manager));
+        }
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
@@ -313,9 +302,6 @@ impl ManagerHooks for ToolHooks {
         self.wait_for_children(manager)?;
         self.watch_children(manager);
 
-        if self.setup.kind.is_practice() {
-            delete_last_practice(&manager.program.args)?;
-        }
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
                 let players = league.ids(AgentKind::Player);
@@ -359,15 +345,7 @@ impl ManagerHooks for ToolHooks {
         let view = self.document.newest(manager);
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
-        let write = || render::write_files(data, &logs, &view, &derived);
-        let mut kept = write();
-        for _ in 0..MAX_WRITES {
-            if kept.is_err() {
-                thread::sleep(WRITE_INTERVAL); // the disk may be full for a moment only
-                kept = write();
-            }
-        }
-
+        let kept = render::write_files(data, &logs, &view, &derived);
         let mut agents = view.agents.iter();
         if self.setup.kind.is_practice() {
             self.print_practice(manager, &view);
@@ -379,9 +357,6 @@ impl ManagerHooks for ToolHooks {
                 manager
                     .terminal
                     .print_line(&statistics::completeness(&view));
-            }
-            if let Some(luck) = &derived.luck {
-                manager.terminal.print_line(luck);
             }
         }
 

@@ -151,6 +151,13 @@ impl TestLeague {
         (output.status.code(), text.unwrap())
     }
 
+    /// Checks the files of the league. Returns the exit code and the output of `verify`.
+    pub fn verify(&self) -> (Option<i32>, String) {
+        let output = self.command("examples/verify", "").output().unwrap();
+        let text = String::from_utf8([output.stdout, output.stderr].concat());
+        (output.status.code(), text.unwrap())
+    }
+
     /// Starts a manager; with a command of the tool in front of the arguments, the tool.
     pub fn manager(&self, arguments: &str) -> TestProcess {
         self.start("league_manager", arguments)

@@ -1,12 +1,10 @@
 //! A local league that was interrupted goes on whatever has happened to the files that its journal can
-//! restore; the last practice is not lost; other files are named.
+//! restore; other files are named.
 
 use super::support::*;
 use crate::files::finished_leagues;
-use crate::practice::{delete_last_practice, replace_last_practice, restore_last_practice};
-use league::program::args::{COMMON, Usage};
+use std::fs;
 use std::path::Path;
-use std::{fs, io};
 
 /// A way in which a file comes to harm: its name, and what is left of a text.
 type Harm = (&'static str, fn(&str) -> Option<String>);
@@ -102,7 +100,7 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
         write(&outbox, change(&written[..third]));
         test.local(&options);
         test.check_played(3);
-        let (_, output) = test.run_tool("verify");
+        let (_, output) = test.verify();
         let is_whole = ["byte order mark", "CRLF", "no last line end"].contains(&harm);
         assert_eq!(
             !output.contains("R1M1 is not in the outbox"),
@@ -123,7 +121,7 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
 }
 
 fn check_verified(test: &TestLeague, row: &str) {
-    let (code, output) = test.run_tool("verify");
+    let (code, output) = test.verify();
     assert_eq!(code, Some(0), "{row}: {output}");
 }
 
@@ -161,69 +159,6 @@ fn python_player_names_damaged_credentials() {
         members.iter().all(|member| member["id"] == "P01"),
         "{members:?}"
     );
-}
-
-#[test]
-fn last_practice_is_kept_until_the_next_one_begins() {
-    let usage = Usage {
-        name: "test",
-        about: "",
-        options: &[COMMON],
-    };
-    let test = TestLeague::new("");
-    let folders = ["data", "logs"].map(|name| test.folder.join(name));
-    let mut arguments = Vec::new();
-    for folder in &folders {
-        let name = folder.file_name().unwrap().to_string_lossy();
-        arguments.extend([format!("--{name}"), folder.display().to_string()]);
-    }
-    let args = || usage.parse(arguments.clone()).unwrap();
-    let practice = |n: usize| folders[n].join("practice/file");
-    let lay = |text: &str| {
-        for folder in &folders {
-            fs::create_dir_all(folder.join("practice")).unwrap();
-            fs::write(folder.join("practice/file"), text).unwrap();
-        }
-    };
-    let texts = || [0, 1].map(|n| fs::read_to_string(practice(n)).unwrap_or_default());
-    let start = || {
-        let started = open_again(|| {
-            let mut args = args();
-            let lock = replace_last_practice(&mut args);
-            let lock = lock.map_err(|exit| io::Error::new(io::ErrorKind::WouldBlock, exit.message));
-            lock.map(|_| args)
-        });
-        started.unwrap()
-    };
-
-    start();
-    lay("first");
-    // Each of them is killed before it has begun; the one after that finds the first one.
-    for _ in 0..3 {
-        start();
-        assert_eq!(texts(), ["", ""]);
-        lay("not begun");
-    }
-    let failed = start();
-    restore_last_practice(&failed).unwrap();
-    assert_eq!(texts(), ["first", "first"]);
-
-    // It is killed between the two folders, when it moves them and when it deletes them.
-    fs::rename(
-        folders[0].join("practice"),
-        folders[0].join("practice.last"),
-    )
-    .unwrap();
-    let next = start();
-    lay("second");
-    fs::remove_dir_all(folders[0].join("practice.last")).unwrap();
-    start();
-    restore_last_practice(&next).unwrap();
-    assert_eq!(texts(), ["second", "second"]);
-    start();
-    delete_last_practice(&next).unwrap();
-    restore_last_practice(&next).unwrap();
-    assert_eq!(texts(), ["", ""]);
 }
 
 #[test]

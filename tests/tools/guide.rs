@@ -149,7 +149,6 @@ fn lines_on_a_terminal_fit_eighty_columns() {
             "local --mine `python3 -c 1`,even --cycles 2 --port 0",
             "league: ",
         ),
-        ("verify", "log shows a token"),
     ] {
         let text = run(arguments);
         assert!(text.contains(last), "{text}");

@@ -4,7 +4,6 @@
 use super::run_command;
 use super::support::*;
 use crate::agents::entrants::{self, Entrant};
-use crate::commands::groups::deal;
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -52,7 +51,8 @@ fn stage_with_a_killed_group_ends_the_same() {
         let folder = test.folder.join(name);
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join("class.txt"), entrants::text(&entrants(24))).unwrap();
-        let deal = "$LEAGUE groups --entrants class.txt --size 4 --seed 7 --out season";
+        let deal = "mkdir -p season/groups && awk 'BEGIN { srand(7) } { print rand() \"\\t\" $0 }' class.txt |
+            sort | cut -f 2- | awk '{ print > sprintf(\"season/groups/%03d.txt\", NR % 6) }'";
         output(&mut shell(&folder, deal), 0);
         if name == "killed" {
             let mut stage = shell(&folder, STAGE);
@@ -72,45 +72,27 @@ fn stage_with_a_killed_group_ends_the_same() {
                 !stage.wait().unwrap().success(),
                 "xargs tells of a failed job"
             );
-            let status = "$LEAGUE season season/* --status --all --config ../config";
-            let [states, _] = output(&mut shell(&folder, status), 1);
-            assert!(!states.contains("season/003  over"), "{states}");
-            assert_eq!(states.matches("  over\n").count(), 5, "{states}");
+            let season = "$LEAGUE season season/0* --config ../config";
+            let [_, left_out] = output(&mut shell(&folder, season), 1);
+            check_contains(&left_out, "season/003: no league of ");
+            assert_eq!(left_out.lines().count(), 1, "{left_out}");
         }
         let [said_by_jobs, _] = output(&mut shell(&folder, STAGE), 0);
         let over = said_by_jobs.matches("this league is over").count();
         assert_eq!(over, if name == "killed" { 5 } else { 0 }, "{said_by_jobs}");
-        let season = "$LEAGUE season season/* --all --promote 2 --by expected --config ../config";
-        let [next, table] = output(&mut shell(&folder, season), 0);
+        let season = "$LEAGUE season season/0* --config ../config";
+        let [table, _] = output(&mut shell(&folder, season), 0);
+        let [next, _] = output(&mut shell(&folder, &format!("{season} --promote 2")), 0);
         assert_eq!(next.lines().count(), 12, "{next}");
         fs::write(folder.join("final.txt"), &next).unwrap();
         let last = "mkdir -p final && cp season/001/seed.secret final/ && \
                     $LEAGUE local --entrants final.txt --data final --config ../config --port 0 \
                     --lead-sec 0 --seed 1 --quiet && $LEAGUE season final --config ../config";
         let [champion, _] = output(&mut shell(&folder, last), 0);
-        let (_, champion) = champion.split_once("  final  ").unwrap();
+        let (_, champion) = champion.split_once("final  ").unwrap();
         (next, table, champion.to_string())
     });
     assert_eq!(played[0], played[1]);
-}
-
-#[test]
-fn groups_are_balanced_and_the_same_for_the_same_names_and_seed() {
-    for (count, size, wanted) in [(2000, 100, 20), (101, 100, 2), (7, 3, 3), (2, 3, 1)] {
-        let dealt = deal(entrants(count), size, 7);
-        let sizes: BTreeSet<usize> = dealt.iter().map(Vec::len).collect();
-        let spread = sizes.last().unwrap() - sizes.first().unwrap();
-        assert_eq!(
-            (dealt.len(), spread <= 1),
-            (wanted, true),
-            "{count} {sizes:?}"
-        );
-        assert_eq!(dealt.concat().len(), count);
-        let mut turned = entrants(count);
-        turned.reverse();
-        assert_eq!(deal(turned, size, 7), dealt);
-    }
-    assert_ne!(deal(entrants(50), 10, 7), deal(entrants(50), 10, 8));
 }
 
 /// Writes a file of entrants, and returns its path.
@@ -122,37 +104,28 @@ fn class(test: &TestLeague, text: &str) -> String {
 
 /// Entrants, with `;` between lines and `:` behind a name; a command, and its error.
 const WRONG: &str = r#"
-Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | DEAL | line 4: Ada enters in line 1 already
-Ada:even;Bob | DEAL | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab
-Ada:even | DEAL | got 1 in groups of 3, expected at least 2 entrants
+Ada:even;Bob:python3 bob.py;;Ada:odd;Bob:even | local --entrants CLASS | line 4: Ada enters in line 1 already
+Ada:even;Bob | local --entrants CLASS | class.txt: line 2: got "Bob", expected a name of 1 to 50 characters, a tab
 Ada:even | local --entrants CLASS --mine ada | only one of --entrants, --new, --mine says who plays
 Ada:even | local --entrants CLASS --players 5 | --entrants needs no --players
 Ada:even | local --new even --cycles 5 | --new needs no --cycles
 Ada:even | local --entrants CLASS --port 0 | --players: got 1, expected 2 to 100
-Ada:even | serve --entrants CLASS | unknown argument "--entrants"; league serve --help lists all
-Ada:even | groups --entrants CLASS | --out is missing"#;
+Ada:even | serve --entrants CLASS | unknown argument "--entrants"; league serve --help lists all"#;
 
 #[test]
 fn faulty_entrants_are_refused_with_their_line() {
     let test = TestLeague::new("");
-    let out = test.folder.join("season");
-    let deal = format!("groups --entrants CLASS --size 3 --out {}", out.display());
     let run = |entrants: &str, arguments: &str| {
         let arguments = arguments.replace("CLASS", &class(&test, entrants));
         test.run_tool(&arguments)
     };
     for [entrants, arguments, words] in rows(WRONG) {
         let entrants = entrants.replace(';', "\n").replace(':', "\t");
-        let arguments = arguments.replace("DEAL", &deal);
         let (code, output) = run(&entrants, &arguments);
         assert!(
             code == Some(2) && output.contains(words),
             "{arguments}: {output}"
         );
-    }
-    for (names, code) in [(3, 0), (3, 0), (4, 1)] {
-        let came = run(&entrants::text(&entrants(names)), &deal).0;
-        assert_eq!(came, Some(code), "no other groups are overwritten");
     }
 }
 

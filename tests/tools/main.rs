@@ -25,17 +25,12 @@ mod verify;
 
 use serde_json::Value;
 use std::process::Command;
-use support::{list_of, text_of};
+use support::list_of;
 
 /// Returns the matches of a league's document.
 fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
     let rounds = list_of(&document["rounds"]).iter();
     rounds.flat_map(|round| list_of(&round["matches"]))
-}
-
-/// Returns the texts that rows have under a key.
-fn texts<'a>(rows: &'a [Value], key: &str) -> Vec<&'a str> {
-    rows.iter().map(|row| text_of(&row[key])).collect()
 }
 
 /// Runs a command to its end. Returns its exit code, and its standard output and standard error.

@@ -127,12 +127,14 @@ impl Relay {
     }
 }
 
-/// Starts `league connect` with the command of a player, which ends with the test: it has the same
+/// Starts `bin/connect.py` with the command of a player, which ends with the test: it has the same
 /// standard input.
 pub fn connect_command(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
-    let mut command = Command::new(executable("league"));
-    command.args(["connect", "--manager", manager, "--config"]);
-    command.arg(test.folder.join("config")).arg("--");
+    let mut command = Command::new(PYTHON);
+    command.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/bin/connect.py"));
+    command
+        .args(["--manager", manager, "--"])
+        .current_dir(&test.folder);
     command.arg(player.get_program()).args(player.get_args());
     TestProcess::new(command.arg("--until-stdin-closes"))
 }

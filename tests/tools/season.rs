@@ -1,10 +1,10 @@
-//! The figures that follow from the documents of leagues: luck, expected points, equal ranks, the season,
+//! The figures that follow from the documents of leagues: expected points, equal ranks, the season,
 //! and the exported files. No sockets; a league is written as a line of results.
 
 use super::run_command;
 use super::support::{TestLeague, check_contains, offline, rows};
 use crate::commands::season::{add, rank_players, table};
-use crate::page::derived::{DerivedFields, chance};
+use crate::page::derived::DerivedFields;
 use crate::page::document::copy;
 use crate::page::expected_points::expected_by_player;
 use crate::page::render::write_files;
@@ -70,39 +70,6 @@ fn players_with_equal_tiebreaks_share_a_rank() {
     }
 }
 
-/// A league, its rounds parted by commas, and the sentence about its luck.
-const SENTENCES: &str = "
-P01=P02 | Luck: if all chose at random, a player would have 1 point or more in about 100 of 100 such leagues.
-P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 9 points or more in about 3 of 100 such leagues.
-P01>P02, P01>P02, P01>P02, P01>P02 | Luck: if all chose at random, a player would have 12 points or more in fewer than 1 of 100 such leagues.
-P01!P02, P01>P02 | Luck: 3 of the 6 points of P01 came from technical losses. With these as they were, and random choices in all other matches, a player would have 6 points or more in about 25 of 100 such leagues.";
-
-#[test]
-fn forfeits_do_not_count_as_luck() {
-    let outcomes = [[3, 0], [0, 3], [1, 1], [1, 1]];
-    // Two players: one match ends 1 : 1 with chance 1/2; one player wins both of two matches with
-    // chance 1/8.
-    for (held, matches, points, expected) in [
-        (&[0, 0], 1, 1, 1.0),
-        (&[0, 0], 1, 3, 0.5),
-        (&[0, 0], 1, 4, 0.0),
-        (&[0, 0], 2, 3, 0.75),
-        (&[0, 0], 2, 6, 0.125),
-        (&[3, 0], 1, 6, 0.25), // the forfeit is held: only its winner can have 6
-        (&[3, 0], 1, 3, 1.0),
-    ] {
-        let games = vec![[0, 1]; matches];
-        let [came, again] = [(); 2].map(|()| chance(held, &games, &outcomes, points));
-        let row = format!("{held:?}, {matches}, {points}: {came}, expected {expected}");
-        assert!((came - expected).abs() < 0.01, "{row}");
-        assert_eq!(came.to_bits(), again.to_bits(), "always the same");
-    }
-    for [script, sentence] in rows(SENTENCES) {
-        let luck = DerivedFields::of(&league(&script.replace(", ", " | "))).luck;
-        assert_eq!(luck.unwrap_or_default(), sentence, "{script}");
-    }
-}
-
 #[test]
 fn season_is_ordered_by_points_per_match() {
     let small = league("P01>P02");
@@ -152,7 +119,7 @@ fn tables_fit_a_terminal_and_name_what_they_leave_out() {
 }
 
 #[test]
-fn season_leaves_out_local_leagues_unless_named() {
+fn season_leaves_out_local_leagues_unless_their_folder_is_named() {
     let test = TestLeague::new("");
     let keep = |folder: &str, script: &str, is_local: bool| {
         let document = document(&offline::told(script), is_local);
@@ -164,18 +131,16 @@ fn season_leaves_out_local_leagues_unless_named() {
     keep(own, "P01>P02", true);
     keep(&format!("practice/{own}"), "P01>P02", true);
     let (code, output) = test.run_tool("season");
-    let hint = "--all counts local leagues and practice too";
-    assert!(code == Some(1) && output.contains(hint), "{output}");
+    let problem = "no league of league_2025_even_odd was played to its end";
+    assert!(code == Some(1) && output.contains(problem), "{output}");
     keep(&format!("{own}~2026-11-21T080000Z"), "P02>P01", false);
     keep(&format!("{own}~2026-11-21T090000Z"), "P02?P01", false);
     let (_, output) = test.run_tool("season");
-    let champion = "  2025-01-15  Champion: P02 (P02)\n";
-    assert!(
-        output.starts_with("1 league, ") && output.contains(champion),
-        "{output}"
-    );
-    let (_, output) = test.run_tool("season --all");
-    assert!(output.starts_with("3 leagues, "), "{output}");
+    check_contains(&output, "  2025-01-15    Champion: P02 (P02)\n");
+    assert_eq!(output.matches("Champion").count(), 1, "{output}");
+    let data = test.folder.join("data");
+    let (_, output) = test.run_tool(&format!("season {}", data.display()));
+    assert_eq!(output.matches("Champion").count(), 3, "{output}");
 }
 
 #[test]
@@ -219,95 +184,39 @@ fn csv_cells_are_quoted() {
     }
 }
 
-/// A group that is left out, and the reason.
-const LEFT_OUT: &str = "
-003 | broken, for 
-004 | running, with 2 of 4 matches played
-005 | waiting
-notes | foreign, for it holds no league league_2025_even_odd";
-
 #[test]
-fn groups_left_out_of_a_stage_are_named() {
+fn folders_without_a_finished_league_are_named_and_the_best_of_the_others_promoted() {
     let test = TestLeague::new("");
     let season = test.folder.join("season");
     let put = |group: &str, name: &str, text: &str| {
         let folder = season.join(group).join("leagues/league_2025_even_odd");
         keep(&folder, name, text);
     };
-    let document = |script| serde_json::to_string(&league(script)).unwrap();
-    put(
-        "001",
-        "league.json",
-        &document("P01>P02 P03=P04 | P03>P01 P02=P04"),
-    );
-    let entrants = "P03\tthree\nP04\tfour\nP01\tone\nP02\ttwo\n";
-    put("001", "entrants.txt", entrants);
+    let view = league("P01>P02 P03=P04 | P03>P01 P02=P04");
+    put("001", "league.json", &serde_json::to_string(&view).unwrap());
+    put("001", "entrants.txt", "P03\tthree\nP04\tfour\nP01\tone\n");
     put("003", "league.json", "{\"league");
-    put(
-        "004",
-        "rounds.json",
-        &json!({"rounds": [
-            {"round_id": 1, "matches": [{"status": "completed"}, {"status": "completed"}]},
-            {"round_id": 2, "matches": [{"status": "assigned"}, {"status": "scheduled"}]},
-        ]})
-        .to_string(),
-    );
-    fs::create_dir_all(season.join("notes")).unwrap();
-    keep(&season.join("groups"), "005.txt", "");
-    keep(&season, "final.txt", "");
-    let names = ["001", "003", "004", "groups", "notes", "final.txt"];
-    let paths = names.map(|name| season.join(name).display().to_string());
+    let paths = ["001", "003", "004"].map(|name| season.join(name).display().to_string());
     let run = |options: &str| {
         let arguments = format!("season {} {options}", paths.join(" "));
-        let mut command = test.command("league", &arguments);
-        run_command(&mut command)
+        run_command(&mut test.command("league", &arguments))
     };
-    let (code, [states, _]) = run("--status");
-    let (_, [shown, print_left_out]) = run("");
-    for [group, words] in rows(LEFT_OUT) {
-        let path = season.join(group);
-        let path = path.display();
-        check_contains(&states, &format!("{path}  {words}"));
-        let wanted = format!("{path} is left out: {words}");
-        check_contains(&print_left_out, &wanted);
-    }
-    assert!(
-        code == Some(0) && states.contains("001  over\n"),
-        "{states}"
-    );
-    check_contains(&shown, "001  2025-01-15  Champion: P03 (P03)\n");
-    assert_eq!(run(""), run(""), "the same twice");
-    // P04 is third in the table, but its two draws with equal choices are worth less than two
-    // matches that others had.
-    for (options, code, promoted) in [
-        ("--promote 2", 0, "P03\tthree\nP01\tone\n"),
-        ("--promote 2 --by points", 0, "P03\tthree\nP01\tone\n"),
-        (
-            "--promote 3 --by expected",
-            0,
-            "P01\tone\nP03\tthree\nP02\ttwo\n",
-        ),
-        ("--promote 2 --all", 1, ""),
-        ("--promote 2 --by luck", 2, ""),
-        ("--status --all", 1, &states),
+    let (code, [shown, errors]) = run("");
+    assert_eq!(code, Some(1), "{errors}");
+    check_contains(&shown, "001  2025-01-15    Champion: P03 (P03)\n");
+    for problem in [
+        "this league is left out",
+        "003: no league of ",
+        "004: no league of ",
     ] {
-        let (came, [printed, output]) = run(options);
-        assert_eq!((came, &*printed), (Some(code), promoted), "{output}");
+        check_contains(&errors, problem);
     }
 
-    // A player that calls itself otherwise than its entrant is left out, and the others are promoted.
-    put(
-        "001",
-        "entrants.txt",
-        "P02\ttwo\nAda\tthree\nP04\tfour\nP01\tone\n",
-    );
-    let (code, [printed, output]) = run("--promote 2");
-    assert_eq!(
-        (code, &*printed),
-        (Some(0), "P01\tone\nP04\tfour\n"),
-        "{output}"
-    );
-    check_contains(&output, "P03 calls itself P03, which is not its name in ");
+    // P04 is third in the table, but its two draws with equal choices are worth less than two
+    // matches that others had.
+    let (_, [promoted, errors]) = run("--promote 3");
+    assert_eq!(promoted, "P01\tone\nP03\tthree\n");
+    check_contains(&errors, "P02 is no name in ");
 }
 
 /// Returns the document of a league, under the id of the shipped league.
@@ -351,6 +260,6 @@ fn equal_players_share_a_rank_and_the_title_everywhere() {
     add(&mut players, &view);
     let season = self::table(&rank_players(players));
     for name in ["P01", "P02"] {
-        check_contains(&season, &format!("\n  1=  {name}           1       1  "));
+        check_contains(&season, &format!("  {name}           1       1  "));
     }
 }

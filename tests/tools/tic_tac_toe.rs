@@ -168,7 +168,7 @@ fn finished_players_and_the_python_template_play_a_league() {
     }
     let players = names.split(',').count();
     let output = test.local(&format!("--players {players} --cycles 2 --mine `{names}`"));
-    check_contains(&output, "is what the average player gets");
+    check_contains(&output, "the average player, which gets");
     let data = test.folder.join("data");
     fs::rename(data.join("practice/leagues"), data.join("leagues")).unwrap();
     assert_eq!(check_results(&test, players * (players - 1)), 0);

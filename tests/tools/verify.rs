@@ -1,4 +1,4 @@
-//! `league verify`: the files of a league that was played agree, and every file that is changed
+//! `verify`: the files of a league that was played agree, and every file that is changed
 //! afterwards is named.
 
 use super::support::*;
@@ -18,7 +18,7 @@ fn change(path: &Path, old: &str, new: &str) {
 fn changed_files_of_a_league_are_named() {
     let test = TestLeague::new("");
     test.local("--players 2 --referees 1 --seed 7");
-    let (code, printed) = test.run_tool("verify");
+    let (code, printed) = test.verify();
     assert_eq!(code, Some(0), "{printed}");
     check_contains(
         &printed,
@@ -63,7 +63,7 @@ fn changed_files_of_a_league_are_named() {
     ] {
         let before = fs::read_to_string(path).unwrap();
         change(path, old, new);
-        let (code, printed) = test.run_tool("verify");
+        let (code, printed) = test.verify();
         assert_eq!(code, Some(1), "{printed}");
         check_contains(&printed, "1 difference");
         check_contains(&printed, difference);

@@ -19,7 +19,7 @@ use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
 use league::program::terminal::{Terminal, sanitize};
-use league::protocol::{ErrorCode, GameResult, ProtocolError, Record, ResultStatus};
+use league::protocol::{ErrorCode, ProtocolError, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -59,26 +59,6 @@ const MAX_HISTORY: usize = 50;
 /// Maximum length of a note, in characters.
 const MAX_NOTE: usize = 500;
 
-/// The states that `next_turn` reports.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum TurnState {
-    YourTurn,
-    Wait,
-    Over,
-}
-
-/// The ways in which a match ends for this player.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub enum Outcome {
-    #[serde(rename = "you won")]
-    Won,
-    #[serde(rename = "you lost")]
-    Lost,
-    #[serde(rename = "a draw")]
-    Drawn,
-}
-
 /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct NextTurn {
@@ -94,44 +74,6 @@ pub struct MakeChoice {
     /// The reason, for readers of the trace.
     pub comment: Option<String>,
     pub auth_token: Option<String>,
-}
-
-/// The answer of `next_turn`: the match in which the player is asked, if there is one.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Offer {
-    pub status: TurnState,
-    pub notes: Vec<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub match_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub round_id: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub player_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub opponent_id: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub seconds_left: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub game_type: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub move_number: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub position: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub legal_moves: Option<Vec<String>>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub standings: Option<Record>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub history: Option<Vec<Played>>,
-}
-
-/// A past match as this player sees it.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Played {
-    pub match_id: String,
-    pub opponent_id: String,
-    pub outcome: Outcome,
-    pub result: GameResult,
 }
 
 /// The answer of `make_choice`.
@@ -193,32 +135,31 @@ impl ByHand {
     }
 
     /// Waits until the player is asked. The match with the nearest deadline comes first.
-    pub fn next_turn(&self) -> Offer {
+    pub fn next_turn(&self) -> Value {
         let table = self.table.wait_until(TURN_TIMEOUT, |table| {
             table.is_over || !table.asked.is_empty()
         });
-        let turn = table.asked.values().min_by_key(|turn| turn.deadline);
-        let status = match turn {
-            Some(_) => TurnState::YourTurn,
-            None if table.is_over => TurnState::Over,
-            None => TurnState::Wait,
+        let notes = &table.notes;
+        let Some(turn) = table.asked.values().min_by_key(|turn| turn.deadline) else {
+            let status = if table.is_over { "over" } else { "wait" };
+            return json!({"status": status, "notes": notes});
         };
 
-        Offer {
-            status,
-            notes: table.notes.clone(),
-            match_id: turn.map(|turn| turn.match_id.clone()),
-            round_id: turn.map(|turn| turn.round_id),
-            player_id: turn.map(|turn| turn.player_id.clone()),
-            opponent_id: turn.map(|turn| turn.opponent_id.clone()),
-            seconds_left: turn.map(seconds_left),
-            game_type: turn.map(|turn| turn.game_type.clone()),
-            move_number: turn.map(|turn| turn.move_number),
-            position: turn.map(position),
-            legal_moves: turn.map(|turn| turn.legal_moves.clone()),
-            standings: turn.and_then(|turn| turn.standings),
-            history: turn.map(newest_matches),
-        }
+        json!({
+            "status": "your_turn",
+            "notes": notes,
+            "match_id": turn.match_id,
+            "round_id": turn.round_id,
+            "player_id": turn.player_id,
+            "opponent_id": turn.opponent_id,
+            "seconds_left": turn.time_left().saturating_sub(MARGIN).as_secs(),
+            "game_type": turn.game_type,
+            "move_number": turn.move_number,
+            "position": position(turn),
+            "legal_moves": turn.legal_moves,
+            "standings": turn.standings,
+            "history": newest_matches(turn),
+        })
     }
 
     /// Answers a match, if the player is still asked in it.
@@ -362,30 +303,24 @@ fn position(turn: &Turn) -> String {
     format!("{position}\nYou are {mark}, and move now; three in a row win.")
 }
 
-fn seconds_left(turn: &Turn) -> u32 {
-    turn.time_left().saturating_sub(MARGIN).as_secs() as u32
-}
-
 /// Returns the newest matches of the player that is asked.
-fn newest_matches(turn: &Turn) -> Vec<Played> {
-    let mut matches = Vec::new();
+fn newest_matches(turn: &Turn) -> Vec<Value> {
     let first = turn.history.len().saturating_sub(MAX_HISTORY);
-    for past in &turn.history[first..] {
-        matches.push(Played {
-            match_id: past.match_id.clone(),
-            opponent_id: past.opponent_id.clone(),
-            outcome: outcome(past, &turn.player_id),
-            result: past.result.clone(),
-        });
-    }
-
-    matches
+    let played = turn.history[first..].iter().map(|past| {
+        json!({
+            "match_id": past.match_id,
+            "opponent_id": past.opponent_id,
+            "outcome": outcome(past, &turn.player_id),
+            "result": past.result,
+        })
+    });
+    played.collect()
 }
 
-fn outcome(past: &PastMatch, player_id: &str) -> Outcome {
+fn outcome(past: &PastMatch, player_id: &str) -> &'static str {
     match &past.result.winner_player_id {
-        Some(winner) if winner == player_id => Outcome::Won,
-        None if past.result.status == ResultStatus::Draw => Outcome::Drawn,
-        _ => Outcome::Lost,
+        Some(winner) if winner == player_id => "you won",
+        None if past.result.status == ResultStatus::Draw => "a draw",
+        _ => "you lost",
     }
 }

@@ -7,7 +7,7 @@
 //! (`practice/comparison.rs`).
 
 use crate::agents::entrants::{self, Entrant};
-use crate::agents::{self, PLAYERS_SEED, by_hand, strategies};
+use crate::agents::{PLAYERS_SEED, by_hand, strategies};
 use crate::files::{provide_config, stored_league};
 use crate::practice::replace_last_practice;
 use crate::running::{self, LeagueKind, Setup};
@@ -19,7 +19,7 @@ use league::program::terminal::{plural, print_line};
 use league::program::{credentials, data_folder, load_config, storage};
 use league::protocol::AgentKind;
 use league::values::derive_seed;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 pub const USAGE: Usage = Usage {
@@ -68,9 +68,6 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     let entrants = entrants(args, kind)?;
     if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
         hide_seed(args)?;
-    }
-    for entrant in &entrants {
-        agents::check_program(entrant)?;
     }
     if args.has("--no-deadline") {
         args.set("--move-timeout-sec", "86400");
@@ -152,18 +149,9 @@ fn is_by_hand(entrants: &[Entrant]) -> bool {
 /// a league without any result. A finished league of the same file of entrants is not played again.
 fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Result<(), Exit> {
     let folder = storage::league_folder(&data_folder(args), &stored.config.league.league_id);
-    let path = folder.join(entrants::FILE);
-    let mark = storage::read_text(&path)
-        .unwrap_or_default()
-        .replace('\r', "");
-    let own = entrants::text(entrants);
-
-    // A damaged mark says nothing, but the journal has the names.
-    let is_damaged = own.starts_with(mark.trim_end()) || entrants::read(&path).is_err();
-    let names = entrants.iter().map(|entrant| &entrant.name);
+    let names: BTreeSet<&String> = entrants.iter().map(|entrant| &entrant.name).collect();
     let members = stored.members(AgentKind::Player).into_iter();
-    let has_names = names.eq(members.map(|member| &member.meta.display_name));
-    let is_same = mark == own || is_damaged && has_names;
+    let is_same = names == members.map(|member| &member.meta.display_name).collect();
     let is_fresh = args.has("--fresh");
 
     if stored.closed && is_same && !is_fresh && args.has("--entrants") {

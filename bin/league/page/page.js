@@ -430,7 +430,7 @@ function drawChampion() {
   const names = best.length > 3 ? `${best.length} players` : list(best.map(id => name(id, true)));
   setText($("winner"), `${names}, ${count(first.points, "point")}`);
   const shared = isOver() && best.length > 1 ? "Equal in everything; the league names the first by id. " : "";
-  setText($("luck"), shared + (league.luck ?? ""));
+  setText($("luck"), shared);
 }
 
 /** Writes the answer of a comparison, or how far it is, in the place of the champion. */
@@ -958,7 +958,7 @@ function drawPodium() {
   show($("podium"), isOver());
   if (!isOver()) return;
   const first = league.standings.slice(0, Math.max(3, champions().length));
-  const items = [...first.slice(0, 5).map(row => [`${rankOf(row)}  ${name(row.player_id)}, ${count(row.points, "point")}`, ""]), [league.luck ?? "", "luck"]];
+  const items = [...first.slice(0, 5).map(row => [`${rankOf(row)}  ${name(row.player_id)}, ${count(row.points, "point")}`, ""])];
   fill($("podium-list"), items, () => make("li"), (item, [text, classes]) => {
     setText(item, text);
     setClass(item, classes);

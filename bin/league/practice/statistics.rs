@@ -16,25 +16,12 @@ use league::program::terminal::sanitize;
 use league::protocol::{AgentKind, ResultStatus};
 use league::values::truncate;
 use serde_json::json;
-use std::collections::BTreeMap;
 use std::fmt;
 
 /// Minimum number of matches for a comparison.
 const MIN_MATCHES: usize = 10;
 /// Maximum number of characters of a name.
 const MAX_NAME: usize = 17;
-/// The width of a picture, in columns: the whole table has at most eighty.
-const PICTURE_WIDTH: usize = 19;
-
-/// Words in the reason of a technical loss, and the cause that they stand for.
-const CAUSES: [(&str, &str); 6] = [
-    ("gave no answer", "silence"),
-    ("could not be reached", "unreachable players"),
-    ("gave no whole answer", "broken connections"),
-    ("answered HTTP 503", "unreachable players"), // says a relay
-    ("answered", "wrong answers"),
-    ("by the operator", "removal"),
-];
 
 /// The mean of some numbers.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -88,11 +75,6 @@ impl Sample {
             "worse?"
         }
     }
-
-    /// Returns two standard errors below and above the mean.
-    fn interval(&self) -> [f64; 2] {
-        [self.mean - 2.0 * self.error, self.mean + 2.0 * self.error]
-    }
 }
 
 /// The player with whom the others are compared.
@@ -110,8 +92,8 @@ struct Row {
     sample: Sample,
 }
 
-/// Returns the report for a terminal: a row for each player, best first, with a picture of its
-/// points and of their error. If the user's own players are named, only they have rows; a single
+/// Returns the report for a terminal: a row for each player, best first, with its points and their
+/// error. If the user's own players are named, only they have rows; a single
 /// one has another row for each of its rivals.
 pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     let values = pair_values_in(view);
@@ -135,63 +117,27 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     };
     let table = columns(head, 1, cells);
 
-    // Draw a picture at the end of each row.
-    let range = range(&rows, points);
+    // Write the grade at the end of each row.
     let mut lines = table.lines();
     let mut report = format!("\n{}", lines.next().unwrap_or_default());
-    let mut has_doubt = false;
     for (line, row) in lines.zip(&rows) {
-        let picture = picture(&row.sample, points, range);
-        let grade = row.sample.grade(points);
-        has_doubt |= grade.ends_with('?');
-        report += &format!("\n{line}  {picture}  {grade}");
+        report += &format!("\n{line}  {}", row.sample.grade(points));
     }
-    report +=
-        &format!("\n\n│ is what {name} gets: {points:.2}; ● a player, ─ two errors on each side");
-    if has_doubt {
+    report += &format!("\n\ncompared with {name}, which gets {points:.2}");
+    if report.contains('?') {
         report += "\n\"?\": perhaps by luck, play more cycles";
-    }
-
-    for player in players {
-        let lost = player.technical_losses.unwrap_or(0);
-        if lost > 0 {
-            let all = all_gains.iter().filter(|gain| *gain.player == player.id);
-            let (name, all) = (shown_name(player), all.count());
-            report += &format!("\n{name} has lost {lost} of {all} matches technically");
-        }
     }
     report
 }
 
-/// Returns how many matches were played to their end, and why the others were not.
+/// Returns how many matches were played to their end.
 pub fn completeness(view: &LeagueView) -> String {
-    let mut played = 0;
-    let mut causes = BTreeMap::new();
-    for the_match in view
-        .matches()
-        .filter(|the_match| the_match.ending.is_some())
-    {
-        if the_match.ending != Some(ResultStatus::TechnicalLoss) {
-            played += 1;
-            continue;
-        }
-        let reason = the_match.reason.as_deref().unwrap_or_default();
-        let known = CAUSES.iter().find(|(words, _)| reason.contains(words));
-        *causes
-            .entry(known.map_or("other", |(_, cause)| cause))
-            .or_insert(0) += 1;
-    }
-
-    let all = played + causes.values().sum::<u32>();
-    let mut text = format!("{played} of {all} matches were played to their end");
-    if !causes.is_empty() {
-        let causes: Vec<String> = causes
-            .iter()
-            .map(|(cause, n)| format!("{cause}: {n}"))
-            .collect();
-        text += &format!("; technical losses by {}", causes.join(", "));
-    }
-    text
+    let over: Vec<ResultStatus> = view.matches().filter_map(|one| one.ending).collect();
+    let lost = over
+        .iter()
+        .filter(|end| **end == ResultStatus::TechnicalLoss);
+    let (all, played) = (over.len(), over.len() - lost.count());
+    format!("{played} of {all} matches were played to their end")
 }
 
 /// Returns the rows: judged by expected points if a number is drawn, or else by points.
@@ -258,36 +204,6 @@ fn row(
 /// Returns a player's name as it is shown in a table.
 pub fn shown_name(player: &AgentView) -> String {
     truncate(&sanitize(&player.display_name), MAX_NAME)
-}
-
-/// Returns the range of a picture: that of all players with their errors, and of the reference.
-fn range(rows: &[Row], reference: f64) -> [f64; 2] {
-    let mut range = [reference - 0.1, reference + 0.1];
-    for row in rows.iter().filter(|row| row.sample.error.is_finite()) {
-        let [low, high] = row.sample.interval();
-        range = [range[0].min(low), range[1].max(high)];
-    }
-    range
-}
-
-/// Draws a mean with its error, and the points of the reference.
-fn picture(sample: &Sample, reference: f64, range: [f64; 2]) -> String {
-    let mut columns = [' '; PICTURE_WIDTH];
-    if sample.count > 0 {
-        let [low, high] = sample.interval().map(|points| column(points, range));
-        columns[low..=high].fill('─');
-    }
-    columns[column(reference, range)] = '│';
-    if sample.count > 0 {
-        columns[column(sample.mean, range)] = '●';
-    }
-    String::from_iter(columns)
-}
-
-/// Returns the column of so many points in a picture.
-fn column(points: f64, range: [f64; 2]) -> usize {
-    let part = (points - range[0]) / (range[1] - range[0]);
-    (part.clamp(0.0, 1.0) * (PICTURE_WIDTH - 1) as f64).round() as usize
 }
 
 /// Returns a coin, or the average player in a game without coins.

@@ -2,8 +2,8 @@
 //!
 //! They are typed into any terminal, and in a class also into the manager's own. A command is a
 //! message to the manager whose data folder this is. The answer is a sentence that says by name
-//! what was done. A plain `league_manager` has no public document, so players are named by their
-//! ids, and `status` shows what `GET /health` says.
+//! what was done. A player is named by its id, or by its name in the public document of the league,
+//! which a plain `league_manager` has not.
 
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
@@ -22,11 +22,9 @@ use league::protocol::{
     StartLeague,
 };
 use league::values::Endpoint;
-use std::io::{self, BufRead, Read, Write, stdin};
-use std::net::{IpAddr, TcpStream};
+use std::io::{BufRead, stdin};
+use std::net::IpAddr;
 use std::path::{Path, PathBuf};
-use std::thread;
-use std::time::Duration;
 
 /// The usage of each command to a manager. The same commands may be typed into its terminal.
 pub const USAGES: [Usage; 7] = [
@@ -59,9 +57,6 @@ const fn usage(name: &'static str, about: &'static str) -> Usage {
     }
 }
 
-/// Interval between two documents of a manager, at most.
-const DOCUMENT_INTERVAL: Duration = Duration::from_secs(1);
-
 /// Sends a command to the manager, and prints its answer.
 pub fn run(args: &Args, command: &str, player: Option<&str>) -> Result<(), Exit> {
     Operator::new(args)?.run(command, player)
@@ -86,8 +81,6 @@ struct Operator {
     manager: Peer,
     league_id: String,
     token: Option<String>,
-    /// True in the manager's own terminal, where answers need not say which league they are about.
-    is_managers_terminal: bool,
 }
 
 impl Operator {
@@ -105,7 +98,6 @@ impl Operator {
             token: token.or_else(|| stored_token(args, &league_id, &manager)),
             manager: Peer::manager(&manager, config.generic_limit()),
             league_id,
-            is_managers_terminal: false,
         })
     }
 
@@ -123,9 +115,6 @@ impl Operator {
     }
 
     fn failure(&self, problem: &str) -> Exit {
-        if self.is_managers_terminal {
-            return Exit::failure(problem);
-        }
         let manager = &self.manager.endpoint;
         Exit::failure(format!("the league manager at {manager}: {problem}"))
     }
@@ -137,87 +126,56 @@ impl Operator {
         ))
     }
 
-    fn print(&self, league: &str, sentence: &str) {
-        let manager = &self.manager.endpoint;
-        if self.is_managers_terminal {
-            print_line(&sanitize(sentence));
-        } else {
-            print_line(&sanitize(&format!("{league} at {manager}: {sentence}")));
-        }
-    }
-
-    /// Asks for the public document. A plain league_manager has none, and is not asked for it: it
-    /// would print that there is no such tool.
-    fn view(&self) -> Result<Option<LeagueView>, Exit> {
-        if !self.has_document()? {
-            return Ok(None);
-        }
+    /// Asks for the public document.
+    fn view(&self) -> Result<LeagueView, Exit> {
         match self.client.call_method(&self.manager, "get_league", "{}") {
-            Ok(answer) => match decode(&answer) {
-                Ok(view) => Ok(Some(view)),
-                Err(error) => {
-                    Err(self.failure(&format!("answered something else than its league: {error}")))
-                }
-            },
-            Err(error) => Err(self.no_answer(&error)),
-        }
-    }
-
-    /// Returns true if the manager lists the tool with the public document.
-    fn has_document(&self) -> Result<bool, Exit> {
-        match self.client.call_method(&self.manager, "tools/list", "{}") {
-            Ok(answer) => {
-                let mut tools = answer["tools"].as_array().into_iter().flatten();
-                Ok(tools.any(|tool| tool["name"] == "get_league"))
+            Ok(answer) => decode(&answer).map_err(|error| {
+                self.failure(&format!("answered something else than its league: {error}"))
+            }),
+            Err(CallError::JsonRpc(..)) => {
+                Err(self.failure("a plain league_manager: GET /health shows its status"))
             }
-            Err(CallError::JsonRpc(..)) => Ok(false),
             Err(error) => Err(self.no_answer(&error)),
         }
     }
 
     fn print_status(&self) -> Result<(), Exit> {
-        let Some(view) = self.view()? else {
-            let status = get_health(&self.manager);
-            let status = status.map_err(|error| self.failure(&error.to_string()))?;
-            let sentence = status_sentence(&status);
-            self.print(&status.league_id, &sentence);
-            return Ok(());
-        };
-
-        if !self.is_managers_terminal {
-            let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
-            print_line(&format!("{league} at {manager}"));
-        }
+        let view = self.view()?;
+        let (league, manager) = (sanitize(view.league.called()), &self.manager.endpoint);
+        print_line(&format!("{league} at {manager}"));
         for line in status_lines(&view) {
             print_line(&line);
         }
         Ok(())
     }
 
-    /// Finds the player with that id or name. A document may be older than the newest registration,
-    /// so an unknown player is looked for twice.
+    /// Finds the player with that id, or with a name that no other player has. Capital and small
+    /// letters count the same.
     fn find_player(&self, name: &str) -> Result<NamedPlayer, Exit> {
-        for pause in [Duration::ZERO, DOCUMENT_INTERVAL] {
-            thread::sleep(pause);
-            let Some(view) = self.view()? else {
-                let id = name.to_uppercase();
-                let called = id.clone();
-                return Ok(NamedPlayer { id, called });
-            };
-            let id = player_id(&view, name).map_err(|problem| self.failure(&problem))?;
-            if let Some(player) = view.agents.iter().find(|agent| agent.id == id) {
-                let called = format!("{} ({id})", player.display_name);
-                return Ok(NamedPlayer { id, called });
-            }
-        }
-
-        // A player that was removed from the lobby is in no document.
         let id = name.to_uppercase();
         if AgentKind::Player.is_valid_id(&id) {
             let called = id.clone();
             return Ok(NamedPlayer { id, called });
         }
-        Err(self.failure(&format!("no player here is called {name}")))
+
+        let view = self.view()?;
+        let mut named: Vec<&AgentView> = view.agents.iter().collect();
+        named.retain(|agent| {
+            let has_name = agent.display_name.to_lowercase() == name.to_lowercase();
+            agent.kind == AgentKind::Player && has_name
+        });
+        match named[..] {
+            [player] => Ok(NamedPlayer {
+                id: player.id.clone(),
+                called: format!("{} ({})", player.display_name, player.id),
+            }),
+            [] => Err(Exit::failure(format!("no player here is called {name}"))),
+            _ => {
+                let ids: Vec<&str> = named.iter().map(|agent| &*agent.id).collect();
+                let ids = ids.join(" or ");
+                Err(Exit::failure(format!("{name} may be {ids}; name the id")))
+            }
+        }
     }
 
     fn start(&self) -> Result<(), Exit> {
@@ -225,7 +183,7 @@ impl Operator {
         let status = self.request(&StartLeague { league_id })?;
 
         let phase = format!("the league is {}", status.status);
-        self.print(&status.league_id, &status.reason.unwrap_or(phase));
+        print_line(&sanitize(&status.reason.unwrap_or(phase)));
         if status.status == LeaguePhase::Waiting {
             return Err(Exit::failure("the league has not started"));
         }
@@ -254,7 +212,7 @@ impl Operator {
             Some(reason) if reason == NOTHING_CHANGED => reason,
             _ => order_sentence(action, &target, status.status),
         };
-        self.print(&status.league_id, &sentence);
+        print_line(&sanitize(&sentence));
         Ok(())
     }
 
@@ -267,7 +225,7 @@ impl Operator {
         };
         match self.client.call(&self.manager, message, &context) {
             Ok(status) => Ok(status),
-            Err(CallError::Refused(error, _)) => Err(self.failure(&problem(&error))),
+            Err(CallError::Refused(error, _)) => Err(Exit::failure(problem(&error))),
             Err(error) => Err(self.no_answer(&error)),
         }
     }
@@ -306,23 +264,6 @@ fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
     Some(token.trim().into())
 }
 
-/// Reads the status that `GET /health` of a manager shows.
-fn get_health(manager: &Peer) -> io::Result<LeagueStatus> {
-    let endpoint = Endpoint::parse(&manager.endpoint).map_err(io::Error::other)?;
-    let (host, port) = (endpoint.host.as_str(), endpoint.port);
-
-    let mut stream = TcpStream::connect((host, port))?;
-    stream.set_read_timeout(Some(manager.timeout))?;
-    let request =
-        format!("GET /health HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes())?;
-
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
-    Ok(serde_json::from_str(body)?)
-}
-
 /// Returns what an order has done, and how it is undone.
 fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhase) -> String {
     let NamedPlayer { id, called } = target;
@@ -342,28 +283,6 @@ fn order_sentence(action: ControlAction, target: &NamedPlayer, phase: LeaguePhas
         ControlAction::Restore => format!(
             "{called} plays again in every match that has no result yet; remove {id} undoes it"
         ),
-    }
-}
-
-/// Returns the id of the player with that id, or with a name that no other player has. Capital and
-/// small letters count the same.
-fn player_id(view: &LeagueView, name: &str) -> Result<String, String> {
-    let id = name.to_uppercase();
-    if view.agents.iter().any(|agent| agent.id == id) {
-        return Ok(id); // an id is an id, although another player may have it as its name
-    }
-    let mut named: Vec<&str> = Vec::new();
-    for agent in &view.agents {
-        let has_name = agent.display_name.to_lowercase() == name.to_lowercase();
-        if agent.kind == AgentKind::Player && has_name {
-            named.push(&agent.id);
-        }
-    }
-
-    match named[..] {
-        [id] => Ok(id.into()),
-        [_, _, ..] => Err(format!("{name} may be {}; name the id", named.join(" or "))),
-        _ => Ok(id),
     }
 }
 
@@ -406,11 +325,7 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
             if player == Some("") {
                 return Err(Exit::usage(format!("whom? for example: {word} P01")));
             }
-            let operator = Operator {
-                is_managers_terminal: true,
-                ..Operator::new(args)?
-            };
-            return operator.run(&word, player);
+            return run(args, &word, player);
         }
     }
 
@@ -433,16 +348,6 @@ fn print_help() {
         print_line(&format!("  {command:<24} {}", usage.about));
     }
     print_line("  help                     these words");
-}
-
-/// Returns how far the league of a plain league_manager is.
-fn status_sentence(status: &LeagueStatus) -> String {
-    let (phase, round, rounds) = (status.status, status.current_round, status.total_rounds);
-    let reason = status.reason.as_deref().unwrap_or_default();
-    match phase {
-        LeaguePhase::Running => format!("running, round {round} of {rounds}. {reason}"),
-        _ => format!("{phase}. {reason}"),
-    }
 }
 
 /// Returns how far a league is, in lines.
@@ -489,7 +394,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
 fn agent_line(agent: &AgentView) -> String {
     let state = match (&agent.trouble, &agent.rehearsal) {
         (Some(trouble), _) if trouble.starts_with("could not be reached") => {
-            let hint = "if nothing can call that machine, it needs --relay or `league connect`";
+            let hint = "if nothing can call that machine, it needs --relay or bin/connect.py";
             format!("{}; {hint}", sanitize(trouble))
         }
         (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),

@@ -86,7 +86,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
 /// Plays a match with a player, and returns the verdict, and the same without anything that its
 /// endpoint has sent: all may read that on the page. No announcement names the match, so the
 /// player's own token proves that its invitation comes from the manager.
-fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> [String; 2] {
+pub fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: String) -> [String; 2] {
     let league = &manager.program.config.league;
     let entry = MatchEntry {
         match_id: MATCH_ID.into(),

@@ -12,7 +12,7 @@ use league::values::Endpoint;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Interval between two lines about a practice.
 const PROGRESS_INTERVAL: Duration = Duration::from_secs(5);
@@ -41,39 +41,22 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
 
 /// Starts a thread that prints how far a practice is, instead of its results.
 pub fn follow_practice(manager: &Arc<Manager>) {
-    let started = Instant::now();
     let store = Arc::clone(&manager.store);
-    let mut least_left = f64::INFINITY;
     spawn("progress", move || {
         while !store.wait(PROGRESS_INTERVAL, League::is_over) {
-            let elapsed = started.elapsed();
-            if let Some(line) = store.read(|league| progress(league, elapsed, &mut least_left)) {
+            if let Some(line) = store.read(progress) {
                 print_line(&line);
             }
         }
     });
 }
 
-/// Returns how far a practice is: `cycle 133 of 400, about 2 min left`. `least_left` is the
-/// shortest time that was printed, in seconds. A longer one is left out: the matches take longer
-/// and longer, so it would not be true either.
-pub fn progress(league: &League, elapsed: Duration, least_left: &mut f64) -> Option<String> {
+/// Returns how far a practice is: `cycle 133 of 400`.
+pub fn progress(league: &League) -> Option<String> {
     let cycles = league.config.league.scheduling.cycles?;
     let round = league.open_round()?;
     let cycle = (round - 1) * cycles / league.rounds() + 1;
-    let (played, all) = (league.played.len(), league.matches.len());
-    let left = elapsed.as_secs_f64() * (all - played) as f64 / played.max(1) as f64;
-    let place = format!("cycle {cycle} of {cycles}");
-    if left > *least_left {
-        return Some(place);
-    }
-
-    *least_left = left;
-    let left = match left as u64 {
-        seconds @ 0..90 => format!("{seconds} s"),
-        seconds => format!("{} min", (seconds + 30) / 60),
-    };
-    Some(format!("{place}, about {left} left"))
+    Some(format!("cycle {cycle} of {cycles}"))
 }
 
 /// Returns a line for the first technical loss of each player, with the command that shows what was

@@ -1,15 +1,14 @@
-//! `league verify`: checks that the files of a league agree.
+//! `verify`: checks that the files of a league agree. Tests run this program after their leagues.
 //!
 //! The journal has the results that count. Each must be one that its referee has written into its
 //! outbox, and the result that both players remember in their histories. No log and no text that a
 //! program has printed may show a token or a key. Files that lie elsewhere, with an agent of
 //! another machine, are not missed: the summary says how many were seen.
 
-use crate::files::{read_journal, read_lines};
 use league::games::match_result;
 use league::manager::league::{Event, League, Member};
 use league::player::history::HistoryFile;
-use league::program::args::{Args, COMMON, Exit, Usage};
+use league::program::args::{Args, COMMON, Exit, Usage, exit_code, process_arguments};
 use league::program::config::Config;
 use league::program::credentials::Credentials;
 use league::program::terminal::{plural, print_error, print_line};
@@ -17,13 +16,15 @@ use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
 use league::referee::outbox::PendingResult;
 use league::values::redact_tokens;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::{fs, io};
 
-pub const USAGE: Usage = Usage {
-    name: "league verify [FILE…]",
+const USAGE: Usage = Usage {
+    name: "verify [FILE…]",
     about: "check that all files agree, and no log or FILE has a token",
     options: &[COMMON],
 };
@@ -31,14 +32,22 @@ pub const USAGE: Usage = Usage {
 /// Maximum number of differences that are printed.
 const MAX_PRINTED: usize = 20;
 
-/// Checks the league that the command line names, and prints what was found. `printed` are files
-/// with what its programs have printed.
-pub fn run(args: &Args, printed: &[String]) -> Result<(), Exit> {
-    let mut checked = Checked::new(program::load_config(args)?, args)?;
+fn main() -> ExitCode {
+    exit_code("verify", process_arguments().and_then(run))
+}
+
+/// Checks the league that the command line names, and prints what was found. The words before the
+/// options are files with what its programs have printed.
+fn run(arguments: Vec<String>) -> Result<(), Exit> {
+    let is_file = |argument: &&String| !argument.starts_with("--");
+    let count = arguments.iter().take_while(is_file).count();
+    let (printed, options) = arguments.split_at(count);
+    let args = USAGE.parse(options.to_vec())?;
+
+    let mut checked = Checked::new(program::load_config(&args)?, &args)?;
     for file in printed {
         checked.check_secrets(Path::new(file))?;
     }
-
     print_line(&checked.summary());
     if checked.print_differences() {
         return Ok(());
@@ -47,7 +56,7 @@ pub fn run(args: &Args, printed: &[String]) -> Result<(), Exit> {
 }
 
 /// The files of a league, and in which points they differ.
-pub struct Checked {
+struct Checked {
     league: League,
     /// The registration keys of all agents.
     keys: Vec<String>,
@@ -64,7 +73,7 @@ pub struct Checked {
 
 impl Checked {
     /// Reads the files of a league in the folders of a command line.
-    pub fn new(config: Config, args: &Args) -> Result<Checked, Exit> {
+    fn new(config: Config, args: &Args) -> Result<Checked, Exit> {
         let data = &program::data_folder(args);
         let mut checked = Checked {
             league: League::new(config),
@@ -87,7 +96,7 @@ impl Checked {
     }
 
     /// Prints the differences, one a line. Returns true if there are none.
-    pub fn print_differences(&self) -> bool {
+    fn print_differences(&self) -> bool {
         for difference in self.differences.iter().take(MAX_PRINTED) {
             print_error(difference);
         }
@@ -126,7 +135,8 @@ impl Checked {
     /// Applies the events of the journal. A match that is recorded twice is a difference.
     fn read_journal(&mut self, data: &Path) -> Result<(), Exit> {
         let folder = storage::league_folder(data, &self.league.config.league.league_id);
-        for event in read_journal(&folder)? {
+        for event in read_lines(&folder.join("journal.jsonl"), 1)? {
+            let event: Event = event;
             match &event {
                 Event::Recorded(recorded) if self.league.played.contains(&recorded.match_id) => {
                     let text = format!("{} is recorded twice", recorded.match_id);
@@ -348,4 +358,19 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     }
 
     found
+}
+
+/// Returns the records of a file of JSON lines, without the first ones. A last line that was cut
+/// off by a kill is left out.
+fn read_lines<T: DeserializeOwned>(path: &Path, skipped: usize) -> io::Result<Vec<T>> {
+    let text = storage::read_text(path)?;
+    let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
+
+    let mut records = Vec::new();
+    for line in complete.lines().skip(skipped) {
+        let record = serde_json::from_str(line);
+        records.push(record.map_err(|error| storage::with_path(path, error.into()))?);
+    }
+
+    Ok(records)
 }
