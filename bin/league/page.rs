@@ -86,7 +86,11 @@ impl WebPages {
         match path {
             "/" => {
                 let data = live_json(view, &derived, None, peer);
-                Some(text_response("html", PAGE_HEADERS, render::page(&data)))
+                Some(text_response(
+                    "html",
+                    PAGE_HEADERS,
+                    render::page(view, &data),
+                ))
             }
             "/league.json" => {
                 let version = query.strip_prefix("since=");

@@ -295,6 +295,11 @@ fn report_of_a_practice_shows_means_with_errors_and_a_heat_map() {
     assert!(chart.windows(6).any(|labels| labels == axis), "{chart:?}");
 }
 
+/// Returns a document as the server has it.
+fn decode_view(document: &Value) -> crate::page::view::LeagueView {
+    serde_json::from_value(document.clone()).unwrap()
+}
+
 /// Returns the document of a running league that differs in these fields.
 fn running(data: &Value, changes: Value) -> Value {
     let mut document = data.clone();
@@ -358,7 +363,7 @@ fn page_shows_ranks_changes_reasons_and_the_loss_of_the_manager() {
     ranks[..2].copy_from_slice(&["1", "2"]);
     let begun = running(&data, json!({"standings": begun, "ranks": ranks}));
     let show = |document: &Value, newest: &str, view: &str| {
-        let page = render::page(&document.to_string());
+        let page = render::page(&decode_view(document), &document.to_string());
         let url = serve(page, newest.to_string());
         browse(&test, &format!("{url}{view}")).unwrap()
     };

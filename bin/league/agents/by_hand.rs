@@ -8,7 +8,7 @@
 //! before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
-use crate::page::text_response;
+use crate::page::{render, text_response};
 use crate::trace::COMMENT;
 use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
@@ -241,8 +241,12 @@ impl PlayerHooks for ByHand {
         let headers = "Content-Security-Policy: default-src 'none'; connect-src 'self'; img-src data:; \
             style-src 'unsafe-inline'; script-src 'unsafe-inline'; frame-ancestors 'none'; \
             base-uri 'none'; form-action 'none'";
-        let page = include_str!("by_hand.html");
-        (path == "/").then(|| text_response("html", headers, page.into()))
+        (path == "/").then(|| {
+            let page = include_str!("by_hand.html")
+                .replace("{{style}}", render::STYLE)
+                .replace("{{parts}}", render::PARTS);
+            text_response("html", headers, page)
+        })
     }
 
     fn print(&self, line: &str, terminal: Terminal) {

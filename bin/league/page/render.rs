@@ -1,7 +1,7 @@
 //! Renders the document of a league: as JSON with the derived fields, as the HTML page (live, or as
 //! a report that is kept), and as the other files that people keep or download.
 //!
-//! `page.html`, `page.css` and `page.js` are joined to one HTML page, with the league's data
+//! `page.html`, `page.css`, `parts.js` and `page.js` are joined to one HTML page, with the league's data
 //! inside, so that it is complete as soon as it is loaded. It may load nothing from elsewhere, and
 //! only script and style with the page's own nonce are run.
 
@@ -11,6 +11,7 @@ use crate::page::view::LeagueView;
 use crate::trace;
 use league::net::sync::secret;
 use league::program::storage::{self, Access};
+use league::program::terminal::sanitize;
 use league::protocol::ResultStatus;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -18,7 +19,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 const PAGE: &str = include_str!("page.html");
-const STYLE: &str = include_str!("page.css");
+/// The style of all pages, and the parts of which they are made.
+pub const STYLE: &str = include_str!("page.css");
+pub const PARTS: &str = include_str!("parts.js");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Maximum number of matches whose messages are in a report.
@@ -51,7 +54,7 @@ pub fn file(name: &str, view: &LeagueView, derived: &DerivedFields, logs: &Path)
     match name {
         "report.html" => {
             let traces = json!({"traces": traces(view, logs)});
-            Some(page(&public_json(view, derived, traces)))
+            Some(page(view, &public_json(view, derived, traces)))
         }
         "league.json" => Some(public_json(view, derived, json!({}))),
         "results.csv" => Some(tables::results(view)),
@@ -96,11 +99,27 @@ fn public_json(view: &LeagueView, derived: &DerivedFields, more: Value) -> Strin
 
 /// Returns the HTML page, with a new nonce. In the data `<` is escaped, so that no name ends the
 /// script element around them. The data are inserted last, since they contain texts of others.
-pub fn page(data: &str) -> String {
+pub fn page(view: &LeagueView, data: &str) -> String {
     PAGE.replace("{{style}}", STYLE)
+        .replace("{{parts}}", PARTS)
         .replace("{{script}}", SCRIPT)
         .replace("{{nonce}}", &secret(32))
+        .replace("{{table}}", &plain_table(view))
         .replace("{{data}}", &data.replace('<', "\\u003c"))
+}
+
+/// Returns the table as HTML, for a browser without JavaScript.
+fn plain_table(view: &LeagueView) -> String {
+    let mut table = "<table><tr><th>#</th><th>Player</th><th>Points</th></tr>\n".to_string();
+    for (row, rank) in view.standings.iter().zip(&view.ranks) {
+        let mut name = sanitize(&row.display_name);
+        for (sign, entity) in [("&", "&amp;"), ("<", "&lt;"), ("{", "&#123;")] {
+            name = name.replace(sign, entity);
+        }
+        let points = row.points;
+        table += &format!("<tr><td>{rank}</td><td>{name}</td><td>{points}</td></tr>\n");
+    }
+    table + "</table>"
 }
 
 /// Returns the traces of matches that were lost technically: for each reason, of the first such
