@@ -45,7 +45,7 @@ use std::fmt;
 /// The version of the protocol.
 pub const PROTOCOL: &str = "league.v2";
 /// The game that has messages of its own.
-pub const GAME: &str = "even_odd";
+pub const EVEN_ODD: &str = "even_odd";
 
 /// A JSON object, as messages are on the wire.
 pub type JsonObject = Map<String, Value>;

@@ -8,7 +8,7 @@
 
 use crate::config::{self, LeagueFile, Options, Settings};
 use league::protocol::{
-    AgentKind, AgentMeta, Call, Envelope, ErrorCode, GAME, IncomingMessage, LeagueError,
+    AgentKind, AgentMeta, Call, Envelope, ErrorCode, EVEN_ODD, IncomingMessage, LeagueError,
     LeagueRegisterResponse, Message, MessageSpec, ProtocolError, Reply, parse, to_json,
 };
 use league::values::{self, Endpoint, Timestamp};
@@ -211,7 +211,7 @@ impl Agent {
         AgentMeta {
             display_name: format!("{name} {}", self.id),
             version: "1.0.0".to_string(),
-            game_types: vec![GAME.to_string()],
+            game_types: vec![EVEN_ODD.to_string()],
             contact_endpoint: self.url.clone(),
             ..AgentMeta::default()
         }

@@ -7,7 +7,7 @@ use crate::config::LeagueFile;
 use crate::net;
 use league::games::{self, TieBreak};
 use league::protocol::{
-    AgentKind, AgentMeta, ErrorCode, GAME, GameResult, LeaguePhase, MatchEntry, ProtocolError,
+    AgentKind, AgentMeta, ErrorCode, EVEN_ODD, GameResult, LeaguePhase, MatchEntry, ProtocolError,
     ResultStatus, Standing,
 };
 use league::values;
@@ -123,8 +123,8 @@ impl League {
         if kind == AgentKind::Player && count >= self.rules.participants.max_players {
             return Err("Maximum players reached".to_string());
         }
-        if !meta.game_types.contains(&GAME.to_string()) {
-            return Err(format!("Unsupported game type: this league plays {GAME}"));
+        if !meta.game_types.contains(&EVEN_ODD.to_string()) {
+            return Err(format!("Unsupported game type: this league plays {EVEN_ODD}"));
         }
         values::check_display_name(&meta.display_name)
             .map_err(|legal| format!("display_name: must be {legal}"))?;
@@ -174,7 +174,7 @@ impl League {
             let [a, b] = &the_match.players;
             let mut entry = MatchEntry {
                 match_id: the_match.id.clone(),
-                game_type: GAME.to_string(),
+                game_type: EVEN_ODD.to_string(),
                 player_A_id: a.clone(),
                 player_B_id: b.clone(),
                 referee_endpoint: self.endpoint_of(&the_match.referee_id).unwrap_or_default(),

@@ -526,7 +526,12 @@ impl TestProcess {
 }
 
 impl Drop for TestProcess {
+    /// Ends the program. If its test fails, prints what it said.
     fn drop(&mut self) {
         self.kill();
+        if thread::panicking() {
+            let said = [&self.stdout, &self.stderr].map(Stream::so_far);
+            eprintln!("a program of the failed test printed {said:?}");
+        }
     }
 }

@@ -7,7 +7,7 @@ use league::manager::league::{League, Match};
 use league::manager::screen::result_line;
 use league::net::sync::spawn;
 use league::program::terminal::{print_line, print_whole_line, sanitize};
-use league::protocol::{AgentKind, GAME, ResultStatus};
+use league::protocol::{AgentKind, EVEN_ODD, ResultStatus};
 use league::values::Endpoint;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -122,7 +122,7 @@ pub fn trace_hint(league: &League, the_match: &Match, logs: &str) -> String {
 /// Returns the argument of `make trace` for the game: ` GAME=tic_tac_toe`.
 fn game_argument(league: &League) -> String {
     match league.config.league.game_type.as_str() {
-        GAME => String::new(),
+        EVEN_ODD => String::new(),
         other => format!(" GAME={other}"),
     }
 }
