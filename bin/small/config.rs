@@ -6,10 +6,10 @@ use league::games::Scoring;
 use league::protocol::{ChooseParityCall, GameError, GameInvitation, GameOver};
 use serde::{Deserialize, de::DeserializeOwned};
 use std::time::Duration;
-use std::{env, fs};
+use std::{env, fs, process};
 
-const USAGE: &str = "options: --port N, --seed N; of a manager also --players N, of a referee \
-    --referee-id ID, of a player --player-id ID and --always even";
+const USAGE: &str = "options: --port N, --seed N, --help; of a manager also --players N, of a \
+    referee --referee-id ID, of a player --player-id ID and --always even or --always odd";
 
 /// The options of the command line.
 #[derive(Default)]
@@ -18,6 +18,7 @@ pub struct Options {
     pub id: Option<String>,
     pub players: Option<usize>,
     pub seed: Option<u64>,
+    /// What a player always chooses: `even` or `odd`. Without it the player asks `choose`.
     pub always: Option<String>,
 }
 
@@ -26,12 +27,16 @@ pub fn read_options() -> Result<Options, String> {
     let mut options = Options::default();
     let mut words = env::args().skip(1);
     while let Some(name) = words.next() {
+        if name == "--help" {
+            println!("{USAGE}");
+            process::exit(0);
+        }
         let value = words.next().unwrap_or_default();
         let wrong = format!("{name} {value}: unknown option or wrong value; {USAGE}");
         match name.as_str() {
             "--port" => options.port = Some(value.parse().map_err(|_| wrong)?),
             "--referee-id" | "--player-id" => options.id = Some(value),
-            "--always" => options.always = Some(value),
+            "--always" if value == "even" || value == "odd" => options.always = Some(value),
             "--players" => options.players = Some(value.parse().map_err(|_| wrong)?),
             "--seed" => options.seed = Some(value.parse().map_err(|_| wrong)?),
             _ => return Err(wrong),

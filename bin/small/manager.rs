@@ -22,7 +22,7 @@ use league::protocol::{
 use net::{Agent, Decision, Destination};
 use serde_json::Value;
 use state::{League, Match, Member};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
@@ -114,9 +114,10 @@ impl Manager {
             let message = accepted
                 .recv_timeout(MAX_SILENCE)
                 .map_err(|_| format!("the league ends: no referee reports {open:?}"))?;
-            if let ManagerRequest::MatchResultReport(report) = message
-                && open.remove(&report.match_id)
-            {
+            let ManagerRequest::MatchResultReport(report) = message else {
+                continue;
+            };
+            if open.remove(&report.match_id) {
                 let table = LeagueStandingsUpdate {
                     league_id: self.agent.league_id.clone(),
                     round_id,
@@ -241,9 +242,10 @@ impl Manager {
         let league = self.league();
         let mut members = league.members.iter();
         let Some(member) = members.find(|member| member.name() == *sender) else {
-            let code = match sender.starts_with("referee") {
-                true => ErrorCode::RefereeNotRegistered,
-                false => ErrorCode::PlayerNotRegistered,
+            let code = if sender.starts_with("referee") {
+                ErrorCode::RefereeNotRegistered
+            } else {
+                ErrorCode::PlayerNotRegistered
             };
             return Err(ProtocolError::field(code, "sender", "has not registered"));
         };
@@ -278,10 +280,9 @@ impl Manager {
 
         // Start the league if this was the last agent that it waited for.
         let players = league.ids_of(AgentKind::Player).len();
-        if self.wanted_players.is_some_and(|wanted| players >= wanted)
-            && let Err(missing) = league.start()
-        {
-            println!("{missing}");
+        if self.wanted_players.is_some_and(|wanted| players >= wanted) {
+            let started = league.start();
+            started.unwrap_or_else(|missing| println!("{missing}"));
         }
         match kind {
             AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
@@ -349,10 +350,11 @@ fn describe(league: &League, the_match: &Match, result: &GameResult) -> String {
     format!("{:6}  {a} - {b}: {outcome} ({reason})", the_match.id)
 }
 
-/// Prints the table and the champion, or all that share the first rank.
+/// Prints the table, the points of each name, and the champion or all that share the first rank.
 fn print_table(standings: &[Standing]) {
     println!("\nRank  Id    Player            Played  Wins  Draws  Losses  Points");
     let mut champions = Vec::new();
+    let mut totals = BTreeMap::new();
     for row in standings {
         let (id, name) = (&row.player_id, &row.display_name);
         print!("{:4}  {id:4}  {name:16}  {:6}", row.rank, row.played);
@@ -363,6 +365,16 @@ fn print_table(standings: &[Standing]) {
         if row.rank == 1 {
             champions.push(name.as_str());
         }
+
+        // `even P02` and `even P04` are two players of one name.
+        let (points, played) = totals.entry(name.trim_end_matches(id)).or_insert((0, 0));
+        *points += row.points;
+        *played += row.played;
+    }
+
+    println!();
+    for (name, (points, played)) in totals {
+        println!("{points:3} points in {played:3} matches: {name}");
     }
     let (names, points) = (champions.join(" and "), standings[0].points);
     println!("\nChampion: {names} with {points} points");

@@ -4,11 +4,14 @@
 //! The server listens on 127.0.0.1: any program of this machine may call it, and so may a web page
 //! that is open in a browser here. In chapter two, the league among strangers, `src/net/` adds limits
 //! for size, number and time, and `src/program/` keeps credentials that survive a restart.
+//!
+//! Each of the three programs has `mod net;`, so this file is compiled three times, and the parts that
+//! one program does not use are no mistake.
 #![allow(dead_code, reason = "each of the three programs uses its part")]
 
 use crate::config::{self, LeagueFile, Options, Settings};
 use league::protocol::{
-    AgentKind, AgentMeta, Call, Envelope, ErrorCode, EVEN_ODD, IncomingMessage, LeagueError,
+    AgentKind, AgentMeta, Call, EVEN_ODD, Envelope, ErrorCode, IncomingMessage, LeagueError,
     LeagueRegisterResponse, Message, MessageSpec, ProtocolError, Reply, parse, to_json,
 };
 use league::values::{self, Endpoint, Timestamp};
@@ -18,7 +21,7 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
-use tiny_http::{Header, Response, Server};
+use tiny_http::{Header, Request, Response, Server};
 
 /// The parts that every agent has.
 pub struct Agent {
@@ -169,7 +172,12 @@ impl Agent {
         let result = &reply["result"];
         self.log("reply_received", peer, result);
         if let Ok(refusal) = LeagueError::deserialize(result) {
-            let (code, context) = (refusal.error_code, refusal.context.unwrap_or_default());
+            // A code that the protocol does not have is not passed on.
+            let code = match refusal.error_code {
+                ErrorCode::Other(_) => ErrorCode::MissingField,
+                code => code,
+            };
+            let context = refusal.context.unwrap_or_default();
             return Err(ProtocolError { code, context });
         }
         T::deserialize(result).map_err(|error| {
@@ -246,6 +254,21 @@ impl Agent {
 
     // ------------------------------------------------------------ Server
 
+    /// Answers an HTTP request, whatever its path is. Returns its message if that was accepted.
+    fn respond<M: Message>(
+        &self,
+        mut request: Request,
+        handle: &impl Fn(&IncomingMessage<M>) -> Decision,
+    ) -> Option<M> {
+        let mut body = String::new();
+        let _ = request.as_reader().read_to_string(&mut body);
+        let (reply, accepted) = self.answer(&body, handle);
+        let content_type: Header = "Content-Type: application/json".parse().unwrap();
+        let response = Response::from_string(reply.to_string());
+        let _ = request.respond(response.with_header(content_type));
+        Some(accepted?.message)
+    }
+
     /// Returns the reply to a JSON-RPC request, and the message if it was accepted.
     fn answer<M: Message>(
         &self,
@@ -253,15 +276,16 @@ impl Agent {
         handle: &impl Fn(&IncomingMessage<M>) -> Decision,
     ) -> (Value, Option<IncomingMessage<M>>) {
         // It must be JSON, and its method one that agents of our kind have.
-        let request: Value = serde_json::from_str(body).unwrap_or_default();
+        let Ok(request) = serde_json::from_str::<Value>(body) else {
+            return (
+                rpc_error(&Value::Null, -32700, "the body is not JSON"),
+                None,
+            );
+        };
         let (id, params, method) = (&request["id"], &request["params"], &request["method"]);
         if !MessageSpec::accepted_by(self.kind).any(|spec| spec.method == *method) {
-            let (code, problem) = match request {
-                Value::Null => (-32700, "the body is not JSON".to_string()),
-                _ => (-32601, format!("a {} has no method {method}", self.kind)),
-            };
-            let error = json!({"code": code, "message": problem});
-            return (json!({"jsonrpc": "2.0", "error": error, "id": id}), None);
+            let problem = format!("a {} has no method {method}", self.kind);
+            return (rpc_error(id, -32601, &problem), None);
         }
 
         // Parse the message, and decide.
@@ -285,6 +309,11 @@ impl Agent {
         let reply = json!({"jsonrpc": "2.0", "result": result, "id": id});
         (reply, decision.and(received).ok())
     }
+}
+
+/// Returns the reply to a request that is no league message.
+fn rpc_error(id: &Value, code: i32, problem: &str) -> Value {
+    json!({"jsonrpc": "2.0", "error": {"code": code, "message": problem}, "id": id})
 }
 
 /// Makes a token. This generator is fast and not meant for secrets: chapter two takes its tokens
@@ -328,16 +357,10 @@ pub fn serve<M: Message + Send + 'static>(
     thread::spawn(move || {
         let (agent, handle, sender) = (&agent, &handle, &sender);
         thread::scope(|scope| {
-            for mut request in server.incoming_requests() {
+            for request in server.incoming_requests() {
                 scope.spawn(move || {
-                    let mut body = String::new();
-                    let _ = request.as_reader().read_to_string(&mut body);
-                    let (reply, accepted) = agent.answer(&body, handle);
-                    let content_type: Header = "Content-Type: application/json".parse().unwrap();
-                    let response = Response::from_string(reply.to_string());
-                    let _ = request.respond(response.with_header(content_type));
-                    if let Some(received) = accepted {
-                        let _ = sender.send(received.message);
+                    if let Some(message) = agent.respond(request, handle) {
+                        let _ = sender.send(message);
                     }
                 });
             }

@@ -3,41 +3,64 @@
 //! It answers any referee, and remembers its matches only while it runs. The player of chapter two,
 //! the league among strangers (`src/player.rs`), joins announced matches only, checks the token of a
 //! match, answers a repeated call with the same choice, and survives a restart.
+//!
+//! It uses three functions of `net.rs`: `start` reads options and configuration and takes a port,
+//! `call_with_retries` calls another agent, and `serve` answers the calls of others.
 
 mod config;
 mod net;
 
 use league::protocol::{
     AgentKind, ChooseParityCall, ChooseParityResponse, GameInvitation, GameJoinAck, GameOver,
-    IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest, Reply,
+    GameResult, IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest, Record, Reply,
 };
 use league::values::Timestamp;
 use net::{Agent, Decision};
 use std::process;
 use std::sync::{Arc, Mutex};
 
-/// What a player knows when it must choose.
+/// What a player knows when it must choose. The names are those of both templates, `bin/player.rs`
+/// and `bin/player.py`.
 #[allow(dead_code, reason = "a better `choose` uses them")]
 struct Turn {
     player_id: String,
-    opponent_id: Option<String>,
+    /// Empty if the referee does not say it.
+    opponent_id: String,
+    match_id: String,
+    /// Our wins, losses and draws so far, if the referee says them.
+    standings: Option<Record>,
     /// Our matches so far, oldest first.
-    history: Vec<GameOver>,
-    random: fastrand::Rng,
+    history: Vec<PastMatch>,
+    agent: Arc<Agent>,
+}
+
+impl Turn {
+    /// Returns even or odd at random. With `--seed` it is the same in every run.
+    fn random(&self) -> Parity {
+        match self.agent.random(&self.match_id).bool() {
+            true => Parity::Even,
+            false => Parity::Odd,
+        }
+    }
+}
+
+/// A match that we have played.
+#[derive(Clone)]
+#[allow(dead_code, reason = "a better `choose` uses them")]
+struct PastMatch {
+    match_id: String,
+    opponent_id: String,
+    result: GameResult,
 }
 
 /// The strategy: a coin. Replace it by a better one, step by step.
-fn choose(mut turn: Turn) -> Parity {
+fn choose(turn: &Turn) -> Parity {
     // Step 1: equal choices always draw, which is 1 point for each player. Unequal choices always have
     //         a winner, who gets 3 points. So try to choose another one than your opponent.
-    // Step 2: some players always choose the same. What did your opponents choose most in
-    //         `turn.history`? `past.game_result.choices.get(id)` is what a player chose in a match.
+    // Step 2: some players always choose the same. What did your opponents choose most? In a match
+    //         `past` of `turn.history` it was `past.result.choices.get(&past.opponent_id)`.
     // Step 3: if all players do step 2, they choose the same again. What is better then?
-    if turn.random.bool() {
-        Parity::Even
-    } else {
-        Parity::Odd
-    }
+    turn.random()
 }
 
 fn main() {
@@ -78,7 +101,7 @@ struct Player {
     /// With `--always even` the player does not ask `choose`.
     always: Option<String>,
     /// The results of our matches, oldest first.
-    history: Mutex<Vec<GameOver>>,
+    history: Mutex<Vec<PastMatch>>,
 }
 
 impl Player {
@@ -89,10 +112,7 @@ impl Player {
             PlayerRequest::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
             PlayerRequest::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
             PlayerRequest::GameOver(over) => {
-                // It may come twice, if the referee missed our reply.
-                let mut history = self.history.lock().unwrap();
-                history.retain(|known| known.match_id != over.match_id);
-                history.push(over.clone());
+                self.remember(over);
                 Ok(None)
             }
             PlayerRequest::GameError(error) => {
@@ -121,21 +141,36 @@ impl Player {
 
     /// Answers a call with a choice.
     fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Reply {
+        let context = call.context.clone().unwrap_or_default();
         let turn = Turn {
             player_id: self.agent.id.clone(),
-            opponent_id: call.context.clone().and_then(|context| context.opponent_id),
+            opponent_id: context.opponent_id.unwrap_or_default(),
+            match_id: call.match_id.clone(),
+            standings: context.your_standings,
             history: self.history.lock().unwrap().clone(),
-            random: self.agent.random(&call.match_id),
+            agent: Arc::clone(&self.agent),
         };
-        let choice = self
-            .always
-            .clone()
-            .unwrap_or_else(|| choose(turn).to_string());
+        let choice = match &self.always {
+            Some(choice) => choice.clone(),
+            None => choose(&turn).to_string(),
+        };
         Reply::ChooseParityResponse(ChooseParityResponse {
             match_id: call.match_id.clone(),
             player_id: self.agent.id.clone(),
             parity_choice: choice.into(),
             auth_token,
         })
+    }
+
+    /// Adds a match to the history. Its end may come twice, if the referee missed our reply.
+    fn remember(&self, over: &GameOver) {
+        let mut history = self.history.lock().unwrap();
+        history.retain(|known| known.match_id != over.match_id);
+        let mut ids = over.game_result.choices.iter().map(|(id, _)| id.clone());
+        history.push(PastMatch {
+            match_id: over.match_id.clone(),
+            opponent_id: ids.find(|id| *id != self.agent.id).unwrap_or_default(),
+            result: over.game_result.clone(),
+        });
     }
 }

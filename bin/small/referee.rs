@@ -13,11 +13,12 @@ use league::games::Move;
 use league::games::even_odd::{GAME, NUMBERS};
 use league::protocol::{
     AgentKind, ChooseParityCall, GameError, GameInvitation, GameOver, GameResult,
-    LeagueRegisterResponse, MatchEntry, MatchResultReport, ProtocolError, RefereeRegisterRequest,
-    RefereeRequest, RetryInfo, TurnContext,
+    LeagueRegisterResponse, MatchResultReport, MatchState, ProtocolError, Record,
+    RefereeRegisterRequest, RefereeRequest, RetryInfo, RoundAnnouncement, TurnContext,
 };
 use league::values::{Endpoint, Timestamp};
 use net::{Agent, Destination};
+use serde_json::json;
 use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,6 +38,8 @@ struct Seat {
     url: String,
     /// Made for this match. The player sends it back; it is not checked here.
     token: String,
+    /// The wins, losses and draws of the player so far, if the manager says them.
+    standings: Option<Record>,
 }
 
 fn main() {
@@ -46,9 +49,7 @@ fn main() {
     }
 }
 
-/// The life of a referee. It plays all its matches at once. If you let a few threads take them from a
-/// queue: `while let Ok(m) = queue.lock().unwrap().recv()` keeps the lock while it plays `m`, so that
-/// one match is played at a time. `let m = queue.lock().unwrap().recv();` gives the lock back.
+/// The life of a referee.
 fn run() -> Result<(), String> {
     // Register.
     let (mut agent, server, _) = net::start(AgentKind::Referee)?;
@@ -67,17 +68,18 @@ fn run() -> Result<(), String> {
     });
 
     // Play each match in a thread of its own, until the league is over. An announcement may come
-    // twice. The scope ends when all its matches have ended.
+    // twice. The scope ends when all its threads have ended.
+    //
+    // If you let a few threads take the matches from a queue instead, beware: `while let Ok(m) =
+    // queue.lock().unwrap().recv()` holds the lock while it plays `m`, so one match is played at a
+    // time. `let m = queue.lock().unwrap().recv();` releases it at the end of its line.
     let mut known = HashSet::new();
     thread::scope(|scope| {
         for message in accepted {
             match message {
                 RefereeRequest::RoundAnnouncement(round) => {
-                    for entry in &round.matches {
-                        if Endpoint::is_same_address(&entry.referee_endpoint, &agent.url)
-                            && known.insert(entry.match_id.clone())
-                        {
-                            let the_match = Match::new(&agent, round.round_id, entry);
+                    for the_match in our_matches(&agent, &round) {
+                        if known.insert(the_match.id.clone()) {
                             scope.spawn(move || the_match.finish(&the_match.play()));
                         }
                     }
@@ -95,26 +97,30 @@ impl Match {
     fn play(&self) -> GameResult {
         let players = self.seats.each_ref().map(|seat| seat.player_id.clone());
 
-        // WAITING_FOR_PLAYERS: invite both at the same time. A player that does not join loses.
+        // Invite both at the same time. A player that does not join loses.
+        self.enter(MatchState::WaitingForPlayers);
         let joined = both(|seat| self.invite(seat));
         if joined != [Ok(()), Ok(())] {
             return GAME.forfeit(&players, &[], &joined.map(Result::err));
         }
 
-        // COLLECTING_CHOICES: ask both at the same time. A player that gives no legal choice loses.
+        // Ask both at the same time. A player that gives no legal choice loses.
+        self.enter(MatchState::CollectingChoices);
         let choices = both(|seat| self.collect_choice(seat));
         let moves: Vec<Move> = choices.iter().flatten().cloned().collect();
         if moves.len() < 2 {
             return GAME.forfeit(&players, &moves, &choices.map(Result::err));
         }
 
-        // DRAWING_NUMBER: it decides.
+        // Draw the number, which decides.
+        self.enter(MatchState::DrawingNumber);
         let number = self.agent.random(&self.id).u32(NUMBERS);
         GAME.judge(&players, &moves, Some(number))
     }
 
-    /// FINISHED: tells both players the result at the same time, and then the manager.
+    /// Tells both players the result at the same time, and then the manager.
     fn finish(&self, result: &GameResult) {
+        self.enter(MatchState::Finished);
         let over = GameOver {
             match_id: self.id.clone(),
             game_type: GAME.game_type.to_string(),
@@ -139,24 +145,10 @@ impl Match {
         }
     }
 
-    /// Returns the match of an announcement. A player without an address cannot be reached, and loses.
-    fn new(agent: &Arc<Agent>, round_id: u32, entry: &MatchEntry) -> Match {
-        let id = entry.match_id.clone();
-        let seat = |player_id: &String, url: &Option<String>| Seat {
-            player_id: player_id.clone(),
-            url: url.clone().unwrap_or_default(),
-            token: net::new_token(&id),
-        };
-        Match {
-            agent: Arc::clone(agent),
-            round_id,
-            conversation_id: format!("conv-{}-{:08x}", id.to_lowercase(), fastrand::u32(..)),
-            seats: [
-                seat(&entry.player_A_id, &entry.player_A_endpoint),
-                seat(&entry.player_B_id, &entry.player_B_endpoint),
-            ],
-            id,
-        }
+    /// Writes the new state of the match into the log.
+    fn enter(&self, state: MatchState) {
+        let details = json!({"match_id": self.id, "state": state});
+        self.agent.log("match_state", "", &details);
     }
 
     /// Invites a player. An error says in words why it did not join.
@@ -215,20 +207,16 @@ impl Match {
     /// Asks a player once for its choice.
     fn ask_choice(&self, seat: usize) -> Result<Move, ProtocolError> {
         // Call the player.
-        let limit = self
-            .agent
-            .settings
-            .timeouts
-            .limit_of(ChooseParityCall::NAME);
+        let timeouts = &self.agent.settings.timeouts;
         let question = ChooseParityCall {
             match_id: self.id.clone(),
             player_id: self.seats[seat].player_id.clone(),
             game_type: GAME.game_type.to_string(),
-            deadline: Timestamp::now().plus(limit),
+            deadline: Timestamp::now().plus(timeouts.limit_of(ChooseParityCall::NAME)),
             context: Some(TurnContext {
                 opponent_id: Some(self.seats[1 - seat].player_id.clone()),
                 round_id: Some(self.round_id),
-                your_standings: None,
+                your_standings: self.seats[seat].standings,
             }),
         };
         let player = self.player(seat);
@@ -274,6 +262,35 @@ impl Match {
             conversation_id: self.conversation_id.clone(),
         }
     }
+}
+
+/// Returns the matches of a round that are ours.
+fn our_matches(agent: &Arc<Agent>, round: &RoundAnnouncement) -> Vec<Match> {
+    let mut matches = Vec::new();
+    for entry in &round.matches {
+        if !Endpoint::is_same_address(&entry.referee_endpoint, &agent.url) {
+            continue;
+        }
+        let id = entry.match_id.clone();
+        let seat = |player_id: &String, url: &Option<String>, standings| Seat {
+            player_id: player_id.clone(),
+            url: url.clone().unwrap_or_default(), // without one it cannot be reached, and loses
+            token: net::new_token(&id),
+            standings,
+        };
+        let (a, b) = (&entry.player_A_id, &entry.player_B_id);
+        matches.push(Match {
+            agent: Arc::clone(agent),
+            round_id: round.round_id,
+            conversation_id: format!("conv-{}-{:08x}", id.to_lowercase(), fastrand::u32(..)),
+            seats: [
+                seat(a, &entry.player_A_endpoint, entry.player_A_standings),
+                seat(b, &entry.player_B_endpoint, entry.player_B_standings),
+            ],
+            id,
+        });
+    }
+    matches
 }
 
 /// Does the same for both seats at the same time.

@@ -7,8 +7,8 @@ use crate::config::LeagueFile;
 use crate::net;
 use league::games::{self, TieBreak};
 use league::protocol::{
-    AgentKind, AgentMeta, ErrorCode, EVEN_ODD, GameResult, LeaguePhase, MatchEntry, ProtocolError,
-    ResultStatus, Standing,
+    AgentKind, AgentMeta, EVEN_ODD, ErrorCode, GameResult, LeaguePhase, MatchEntry, ProtocolError,
+    Record, ResultStatus, Standing,
 };
 use league::values;
 use serde_json::{Value, json};
@@ -91,8 +91,7 @@ impl League {
         Some(self.member(id)?.meta.contact_endpoint.clone())
     }
 
-    /// Registers an agent. It gets the id that its sender asks for (`player:P07`) if that is free,
-    /// else the first free one. An error says why the agent is rejected.
+    /// Registers an agent. An error says why it is rejected.
     pub fn register(
         &mut self,
         kind: AgentKind,
@@ -100,10 +99,7 @@ impl League {
         sender: &str,
     ) -> Result<Member, String> {
         self.check(kind, meta)?;
-        let ids = (1..1000).map(|number| kind.format_id(number));
-        let free_ids: Vec<String> = ids.filter(|id| self.member(id).is_none()).collect();
-        let wanted = free_ids.iter().find(|id| sender == format!("{kind}:{id}"));
-        let id = wanted.unwrap_or(&free_ids[0]).clone();
+        let id = self.new_id(kind, sender);
         let member = Member {
             kind,
             token: Some(net::new_token(&id)),
@@ -112,6 +108,19 @@ impl League {
         };
         self.members.push(member.clone());
         Ok(member)
+    }
+
+    /// Returns the id that a sender asks for (`player:P07`) if that is free, else the first free one.
+    fn new_id(&self, kind: AgentKind, sender: &str) -> String {
+        let wanted = sender.rsplit(':').next().unwrap_or_default();
+        if kind.is_valid_id(wanted) && self.member(wanted).is_none() {
+            return wanted.to_string();
+        }
+        let mut number = 1;
+        while self.member(&kind.format_id(number)).is_some() {
+            number += 1;
+        }
+        kind.format_id(number)
     }
 
     /// Checks whether an agent may become a member. An error says why not.
@@ -124,7 +133,9 @@ impl League {
             return Err("Maximum players reached".to_string());
         }
         if !meta.game_types.contains(&EVEN_ODD.to_string()) {
-            return Err(format!("Unsupported game type: this league plays {EVEN_ODD}"));
+            return Err(format!(
+                "Unsupported game type: this league plays {EVEN_ODD}"
+            ));
         }
         values::check_display_name(&meta.display_name)
             .map_err(|legal| format!("display_name: must be {legal}"))?;
@@ -156,14 +167,12 @@ impl League {
     }
 
     pub fn total_rounds(&self) -> u32 {
-        let last = self.matches.last();
-        last.map_or(0, |the_match| the_match.round_id)
+        self.matches.last().map_or(0, |last| last.round_id)
     }
 
     pub fn matches_of(&self, round_id: u32) -> Vec<&Match> {
-        let mut matches: Vec<&Match> = self.matches.iter().collect();
-        matches.retain(|the_match| the_match.round_id == round_id);
-        matches
+        let matches = self.matches.iter();
+        matches.filter(|m| m.round_id == round_id).collect()
     }
 
     /// Returns the matches of a round as ROUND_ANNOUNCEMENT has them. Only referees are told where
@@ -183,6 +192,8 @@ impl League {
             if receiver == AgentKind::Referee {
                 entry.player_A_endpoint = self.endpoint_of(a);
                 entry.player_B_endpoint = self.endpoint_of(b);
+                entry.player_A_standings = Some(self.record_of(a));
+                entry.player_B_standings = Some(self.record_of(b));
             }
             entries.push(entry);
         }
@@ -249,6 +260,16 @@ impl League {
             }
         }
         row
+    }
+
+    /// Returns the wins, losses and draws of a player so far.
+    fn record_of(&self, player_id: &str) -> Record {
+        let row = self.count(player_id, &self.ids_of(AgentKind::Player));
+        Record {
+            wins: row.wins,
+            losses: row.losses,
+            draws: row.draws,
+        }
     }
 
     // ------------------------------------------------------------ Queries
@@ -350,7 +371,7 @@ fn make_schedule(players: Vec<String>, referees: Vec<String>) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use league::protocol::Parity;
+    use league::protocol::Parity::{Even, Odd};
     use std::collections::HashSet;
 
     fn schedule_of(players: u32) -> Vec<Match> {
@@ -387,10 +408,8 @@ mod tests {
         }
         league.matches = schedule_of(3);
         for the_match in &mut league.matches {
-            let choices = the_match.players.each_ref().map(|id| match id.as_str() {
-                "P03" => Parity::Odd,
-                _ => Parity::Even,
-            });
+            let choices = the_match.players.each_ref();
+            let choices = choices.map(|id| if id == "P03" { Odd } else { Even });
             the_match.result = Some(games::judge(&the_match.players, choices, 8));
         }
         let table = league.standings();
