@@ -478,7 +478,7 @@ pub struct ChooseParityCall {
 }
 
 /// More that a player is told with the call.
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct TurnContext {
     pub opponent_id: Option<String>,
     pub round_id: Option<u32>,

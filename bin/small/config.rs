@@ -9,7 +9,7 @@ use std::time::Duration;
 use std::{env, fs, process};
 
 const USAGE: &str = "options: --port N, --seed N, --help; of a manager also --players N, of a \
-    referee --referee-id ID, of a player --player-id ID and --always even or --always odd";
+    referee --referee-id ID, of a player --player-id ID and --always even";
 
 /// The options of the command line.
 #[derive(Default)]
@@ -18,7 +18,7 @@ pub struct Options {
     pub id: Option<String>,
     pub players: Option<usize>,
     pub seed: Option<u64>,
-    /// What a player always chooses: `even` or `odd`. Without it the player asks `choose`.
+    /// The choice of a player in every match. Without it the player asks `choose`.
     pub always: Option<String>,
 }
 
@@ -36,7 +36,7 @@ pub fn read_options() -> Result<Options, String> {
         match name.as_str() {
             "--port" => options.port = Some(value.parse().map_err(|_| wrong)?),
             "--referee-id" | "--player-id" => options.id = Some(value),
-            "--always" if value == "even" || value == "odd" => options.always = Some(value),
+            "--always" => options.always = Some(value),
             "--players" => options.players = Some(value.parse().map_err(|_| wrong)?),
             "--seed" => options.seed = Some(value.parse().map_err(|_| wrong)?),
             _ => return Err(wrong),

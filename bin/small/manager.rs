@@ -35,7 +35,7 @@ const MAX_SILENCE: Duration = Duration::from_secs(600);
 struct Manager {
     agent: Arc<Agent>,
     /// With so many players, and a referee, the league starts by itself.
-    wanted_players: Option<usize>,
+    wanted_players: usize,
     league: Mutex<League>,
 }
 
@@ -53,7 +53,7 @@ fn run() -> Result<(), String> {
     let agent = Arc::new(agent);
     let manager = Arc::new(Manager {
         agent: Arc::clone(&agent),
-        wanted_players: options.players,
+        wanted_players: options.players.unwrap_or(usize::MAX),
         league: Mutex::new(League::new(agent.league_file.clone())),
     });
     println!("{} at {}", agent.league_file.display_name, agent.url);
@@ -167,15 +167,12 @@ impl Manager {
         drop(league);
         print_table(&standings);
 
-        let mut final_standings = Vec::new();
-        for row in &standings {
-            final_standings.push(FinalStanding {
-                rank: row.rank,
-                player_id: row.player_id.clone(),
-                points: row.points,
-                display_name: Some(row.display_name.clone()),
-            });
-        }
+        let final_standings = standings.iter().map(|row| FinalStanding {
+            rank: row.rank,
+            player_id: row.player_id.clone(),
+            points: row.points,
+            display_name: Some(row.display_name.clone()),
+        });
         let champion = &standings[0];
         let completed = LeagueCompleted {
             league_id: self.agent.league_id.clone(),
@@ -186,7 +183,7 @@ impl Manager {
                 display_name: champion.display_name.clone(),
                 points: champion.points,
             },
-            final_standings,
+            final_standings: final_standings.collect(),
         };
         self.tell(None, &completed);
     }
@@ -280,7 +277,7 @@ impl Manager {
 
         // Start the league if this was the last agent that it waited for.
         let players = league.ids_of(AgentKind::Player).len();
-        if self.wanted_players.is_some_and(|wanted| players >= wanted) {
+        if players >= self.wanted_players {
             let started = league.start();
             started.unwrap_or_else(|missing| println!("{missing}"));
         }
@@ -376,6 +373,6 @@ fn print_table(standings: &[Standing]) {
     for (name, (points, played)) in totals {
         println!("{points:3} points in {played:3} matches: {name}");
     }
-    let (names, points) = (champions.join(" and "), standings[0].points);
-    println!("\nChampion: {names} with {points} points");
+    let names = champions.join(" and ");
+    println!("\nChampion: {names} with {} points", standings[0].points);
 }

@@ -35,7 +35,7 @@ pub struct Agent {
     pub manager_url: String,
     pub settings: Settings,
     pub league_file: LeagueFile,
-    seed: Option<u64>,
+    seed: u64,
     log: Mutex<File>,
 }
 
@@ -78,7 +78,7 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
         manager_url,
         settings,
         league_file,
-        seed: options.seed,
+        seed: options.seed.unwrap_or_else(|| fastrand::u64(..)),
     };
     Ok((agent, server, options))
 }
@@ -127,12 +127,7 @@ impl Agent {
     /// `fastrand::seed` in `main` does not do this. It seeds one thread, and each match and each
     /// request has a thread of its own.
     pub fn random(&self, match_id: &str) -> fastrand::Rng {
-        match self.seed {
-            Some(seed) => {
-                fastrand::Rng::with_seed(values::derive_seed(seed, &[&self.id, match_id]))
-            }
-            None => fastrand::Rng::new(),
-        }
+        fastrand::Rng::with_seed(values::derive_seed(self.seed, &[&self.id, match_id]))
     }
 
     // ------------------------------------------------------------ Client
@@ -276,16 +271,15 @@ impl Agent {
         handle: &impl Fn(&IncomingMessage<M>) -> Decision,
     ) -> (Value, Option<IncomingMessage<M>>) {
         // It must be JSON, and its method one that agents of our kind have.
-        let Ok(request) = serde_json::from_str::<Value>(body) else {
-            return (
-                rpc_error(&Value::Null, -32700, "the body is not JSON"),
-                None,
-            );
-        };
+        let request: Value = serde_json::from_str(body).unwrap_or_default();
         let (id, params, method) = (&request["id"], &request["params"], &request["method"]);
         if !MessageSpec::accepted_by(self.kind).any(|spec| spec.method == *method) {
-            let problem = format!("a {} has no method {method}", self.kind);
-            return (rpc_error(id, -32601, &problem), None);
+            let (code, problem) = match request {
+                Value::Null => (-32700, "the body is null or no JSON".to_string()),
+                _ => (-32601, format!("a {} has no method {method}", self.kind)),
+            };
+            let error = json!({"code": code, "message": problem});
+            return (json!({"jsonrpc": "2.0", "error": error, "id": id}), None);
         }
 
         // Parse the message, and decide.
@@ -311,25 +305,36 @@ impl Agent {
     }
 }
 
-/// Returns the reply to a request that is no league message.
-fn rpc_error(id: &Value, code: i32, problem: &str) -> Value {
-    json!({"jsonrpc": "2.0", "error": {"code": code, "message": problem}, "id": id})
-}
-
 /// Makes a token. This generator is fast and not meant for secrets: chapter two takes its tokens
 /// from the operating system.
 pub fn new_token(id: &str) -> String {
     values::token(id, &format!("{:032x}", fastrand::u128(..)))
 }
 
+/// Checks the description of an agent that registers. An error says which field is wrong.
+pub fn check_meta(meta: &AgentMeta) -> Result<(), String> {
+    if !meta.game_types.contains(&EVEN_ODD.to_string()) {
+        return Err(format!(
+            "Unsupported game type: this league plays {EVEN_ODD}"
+        ));
+    }
+    values::check_display_name(&meta.display_name)
+        .map_err(|legal| format!("display_name: must be {legal}"))?;
+    values::check_version(&meta.version).map_err(|legal| format!("version: must be {legal}"))?;
+    values::check_url(&meta.contact_endpoint)
+        .map_err(|legal| format!("contact_endpoint: must be {legal}"))
+}
+
 /// Checks that a message has a token, and the right one.
 pub fn check_token(envelope: &Envelope, right: &Option<String>) -> Result<(), ProtocolError> {
-    let (code, problem) = match &envelope.auth_token {
-        None => (ErrorCode::TokenMissing, "missing"),
-        token if token == right => return Ok(()),
-        _ => (ErrorCode::TokenInvalid, "not the token that was given"),
-    };
-    Err(ProtocolError::field(code, "auth_token", problem))
+    if envelope.auth_token.is_none() {
+        let code = ErrorCode::TokenMissing;
+        return Err(ProtocolError::field(code, "auth_token", "missing"));
+    }
+    if envelope.auth_token != *right {
+        return Err(ProtocolError::wrong_token("not the token that was given"));
+    }
+    Ok(())
 }
 
 /// Returns the refusal of a message that only chapter two understands.

@@ -12,7 +12,7 @@ mod net;
 
 use league::protocol::{
     AgentKind, ChooseParityCall, ChooseParityResponse, GameInvitation, GameJoinAck, GameOver,
-    GameResult, IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest, Record, Reply,
+    IncomingMessage, LeagueRegisterRequest, Parity, PlayerRequest, Reply,
 };
 use league::values::Timestamp;
 use net::{Agent, Decision};
@@ -27,38 +27,25 @@ struct Turn {
     /// Empty if the referee does not say it.
     opponent_id: String,
     match_id: String,
-    /// Our wins, losses and draws so far, if the referee says them.
-    standings: Option<Record>,
     /// Our matches so far, oldest first.
-    history: Vec<PastMatch>,
+    history: Vec<GameOver>,
     agent: Arc<Agent>,
 }
 
 impl Turn {
     /// Returns even or odd at random. With `--seed` it is the same in every run.
     fn random(&self) -> Parity {
-        match self.agent.random(&self.match_id).bool() {
-            true => Parity::Even,
-            false => Parity::Odd,
-        }
+        let random = self.agent.random(&self.match_id).usize(..2);
+        [Parity::Even, Parity::Odd][random]
     }
-}
-
-/// A match that we have played.
-#[derive(Clone)]
-#[allow(dead_code, reason = "a better `choose` uses them")]
-struct PastMatch {
-    match_id: String,
-    opponent_id: String,
-    result: GameResult,
 }
 
 /// The strategy: a coin. Replace it by a better one, step by step.
 fn choose(turn: &Turn) -> Parity {
     // Step 1: equal choices always draw, which is 1 point for each player. Unequal choices always have
     //         a winner, who gets 3 points. So try to choose another one than your opponent.
-    // Step 2: some players always choose the same. What did your opponents choose most? In a match
-    //         `past` of `turn.history` it was `past.result.choices.get(&past.opponent_id)`.
+    // Step 2: some players always choose the same. What did your opponents choose most in
+    //         `turn.history`? `past.game_result.choices` has what both players chose in a match.
     // Step 3: if all players do step 2, they choose the same again. What is better then?
     turn.random()
 }
@@ -101,7 +88,7 @@ struct Player {
     /// With `--always even` the player does not ask `choose`.
     always: Option<String>,
     /// The results of our matches, oldest first.
-    history: Mutex<Vec<PastMatch>>,
+    history: Mutex<Vec<GameOver>>,
 }
 
 impl Player {
@@ -109,23 +96,20 @@ impl Player {
     fn handle(&self, received: &IncomingMessage<PlayerRequest>) -> Decision {
         let token = received.envelope.auth_token.clone();
         match &received.message {
-            PlayerRequest::GameInvitation(invitation) => Ok(Some(self.join(invitation, token))),
-            PlayerRequest::ChooseParityCall(call) => Ok(Some(self.answer_call(call, token))),
+            PlayerRequest::GameInvitation(call) => return Ok(Some(self.join(call, token))),
+            PlayerRequest::ChooseParityCall(call) => return Ok(Some(self.answer(call, token))),
+            PlayerRequest::ChooseMoveCall(_) => return Err(net::not_here("CHOOSE_MOVE_CALL")),
             PlayerRequest::GameOver(over) => {
-                self.remember(over);
-                Ok(None)
+                // It may come twice, if the referee missed our reply.
+                let mut history = self.history.lock().unwrap();
+                history.retain(|past| past.match_id != over.match_id);
+                history.push(over.clone());
             }
-            PlayerRequest::GameError(error) => {
-                println!("{}: {}", error.match_id, error.explain());
-                Ok(None)
-            }
-            PlayerRequest::ChooseMoveCall(_) => Err(net::not_here("CHOOSE_MOVE_CALL")),
+            PlayerRequest::GameError(error) => println!("{}: {}", error.match_id, error.explain()),
             // Announcements, tables and the end come from the manager. They stand in the log.
-            _ => {
-                net::check_token(&received.envelope, &self.agent.token)?;
-                Ok(None)
-            }
+            _ => net::check_token(&received.envelope, &self.agent.token)?,
         }
+        Ok(None)
     }
 
     /// Accepts an invitation. The token of the match goes back with each reply.
@@ -140,13 +124,12 @@ impl Player {
     }
 
     /// Answers a call with a choice.
-    fn answer_call(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Reply {
-        let context = call.context.clone().unwrap_or_default();
+    fn answer(&self, call: &ChooseParityCall, auth_token: Option<String>) -> Reply {
+        let opponent_id = call.context.clone().and_then(|context| context.opponent_id);
         let turn = Turn {
             player_id: self.agent.id.clone(),
-            opponent_id: context.opponent_id.unwrap_or_default(),
+            opponent_id: opponent_id.unwrap_or_default(),
             match_id: call.match_id.clone(),
-            standings: context.your_standings,
             history: self.history.lock().unwrap().clone(),
             agent: Arc::clone(&self.agent),
         };
@@ -160,17 +143,5 @@ impl Player {
             parity_choice: choice.into(),
             auth_token,
         })
-    }
-
-    /// Adds a match to the history. Its end may come twice, if the referee missed our reply.
-    fn remember(&self, over: &GameOver) {
-        let mut history = self.history.lock().unwrap();
-        history.retain(|known| known.match_id != over.match_id);
-        let mut ids = over.game_result.choices.iter().map(|(id, _)| id.clone());
-        history.push(PastMatch {
-            match_id: over.match_id.clone(),
-            opponent_id: ids.find(|id| *id != self.agent.id).unwrap_or_default(),
-            result: over.game_result.clone(),
-        });
     }
 }

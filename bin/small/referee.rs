@@ -271,11 +271,11 @@ fn our_matches(agent: &Arc<Agent>, round: &RoundAnnouncement) -> Vec<Match> {
         if !Endpoint::is_same_address(&entry.referee_endpoint, &agent.url) {
             continue;
         }
-        let id = entry.match_id.clone();
+        let id = &entry.match_id;
         let seat = |player_id: &String, url: &Option<String>, standings| Seat {
             player_id: player_id.clone(),
             url: url.clone().unwrap_or_default(), // without one it cannot be reached, and loses
-            token: net::new_token(&id),
+            token: net::new_token(id),
             standings,
         };
         let (a, b) = (&entry.player_A_id, &entry.player_B_id);
@@ -287,7 +287,7 @@ fn our_matches(agent: &Arc<Agent>, round: &RoundAnnouncement) -> Vec<Match> {
                 seat(a, &entry.player_A_endpoint, entry.player_A_standings),
                 seat(b, &entry.player_B_endpoint, entry.player_B_standings),
             ],
-            id,
+            id: id.clone(),
         });
     }
     matches

@@ -10,7 +10,6 @@ use league::protocol::{
     AgentKind, AgentMeta, EVEN_ODD, ErrorCode, GameResult, LeaguePhase, MatchEntry, ProtocolError,
     Record, ResultStatus, Standing,
 };
-use league::values;
 use serde_json::{Value, json};
 
 pub struct League {
@@ -68,8 +67,6 @@ impl League {
         }
     }
 
-    // ------------------------------------------------------------ Members
-
     /// Returns the ids of the members of a kind in order: P10 comes after P9.
     pub fn ids_of(&self, kind: AgentKind) -> Vec<String> {
         let members = self.members.iter().filter(|member| member.kind == kind);
@@ -91,15 +88,29 @@ impl League {
         Some(self.member(id)?.meta.contact_endpoint.clone())
     }
 
-    /// Registers an agent. An error says why it is rejected.
+    /// Registers an agent, under the id that its sender names (`player:P07`) if that is free, else
+    /// under the first free one. An error says why it is rejected.
     pub fn register(
         &mut self,
         kind: AgentKind,
         meta: &AgentMeta,
         sender: &str,
     ) -> Result<Member, String> {
-        self.check(kind, meta)?;
-        let id = self.new_id(kind, sender);
+        // Check whether it may become a member.
+        if self.phase != LeaguePhase::Waiting {
+            return Err("Registration closed - league already started".to_string());
+        }
+        let count = self.ids_of(kind).len();
+        if kind == AgentKind::Player && count >= self.rules.participants.max_players {
+            return Err("Maximum players reached".to_string());
+        }
+        net::check_meta(meta)?;
+
+        // Give it an id and a token.
+        let ids = (1..1000).map(|number| kind.format_id(number));
+        let free_ids: Vec<String> = ids.filter(|id| self.member(id).is_none()).collect();
+        let wanted = free_ids.iter().find(|id| sender == format!("{kind}:{id}"));
+        let id = wanted.unwrap_or(&free_ids[0]).clone();
         let member = Member {
             kind,
             token: Some(net::new_token(&id)),
@@ -108,41 +119,6 @@ impl League {
         };
         self.members.push(member.clone());
         Ok(member)
-    }
-
-    /// Returns the id that a sender asks for (`player:P07`) if that is free, else the first free one.
-    fn new_id(&self, kind: AgentKind, sender: &str) -> String {
-        let wanted = sender.rsplit(':').next().unwrap_or_default();
-        if kind.is_valid_id(wanted) && self.member(wanted).is_none() {
-            return wanted.to_string();
-        }
-        let mut number = 1;
-        while self.member(&kind.format_id(number)).is_some() {
-            number += 1;
-        }
-        kind.format_id(number)
-    }
-
-    /// Checks whether an agent may become a member. An error says why not.
-    fn check(&self, kind: AgentKind, meta: &AgentMeta) -> Result<(), String> {
-        if self.phase != LeaguePhase::Waiting {
-            return Err("Registration closed - league already started".to_string());
-        }
-        let count = self.ids_of(kind).len();
-        if kind == AgentKind::Player && count >= self.rules.participants.max_players {
-            return Err("Maximum players reached".to_string());
-        }
-        if !meta.game_types.contains(&EVEN_ODD.to_string()) {
-            return Err(format!(
-                "Unsupported game type: this league plays {EVEN_ODD}"
-            ));
-        }
-        values::check_display_name(&meta.display_name)
-            .map_err(|legal| format!("display_name: must be {legal}"))?;
-        values::check_version(&meta.version)
-            .map_err(|legal| format!("version: must be {legal}"))?;
-        values::check_url(&meta.contact_endpoint)
-            .map_err(|legal| format!("contact_endpoint: must be {legal}"))
     }
 
     // ------------------------------------------------------------ Schedule
@@ -175,8 +151,7 @@ impl League {
         matches.filter(|m| m.round_id == round_id).collect()
     }
 
-    /// Returns the matches of a round as ROUND_ANNOUNCEMENT has them. Only referees are told where
-    /// the players are.
+    /// Returns a round as ROUND_ANNOUNCEMENT has it. Only referees are told where the players are.
     pub fn announcement(&self, round_id: u32, receiver: AgentKind) -> Vec<MatchEntry> {
         let mut entries = Vec::new();
         for the_match in self.matches_of(round_id) {
@@ -199,8 +174,6 @@ impl League {
         }
         entries
     }
-
-    // ------------------------------------------------------------ Table
 
     /// Returns the table: by points, then by the tie-breaks of the league file, then by id.
     pub fn standings(&self) -> Vec<Standing> {
@@ -230,10 +203,12 @@ impl League {
         rows.sort_by(|(one, _), (other, _)| other.cmp(one));
         let mut standings = Vec::new();
         for (numbers, row) in &rows {
-            let ahead = rows.iter().filter(|(others, _)| others > numbers).count();
-            let mut row = row.clone();
-            row.rank = ahead as u32 + 1;
-            standings.push(row);
+            let ahead = rows.iter().filter(|(others, _)| others > numbers);
+            let rank = ahead.count() as u32 + 1;
+            standings.push(Standing {
+                rank,
+                ..row.clone()
+            });
         }
         standings
     }
@@ -288,8 +263,15 @@ impl League {
                 Err(ProtocolError::new(ErrorCode::PlayerNotRegistered, problem))
             }
             _ => {
-                let (code, problem) = (ErrorCode::MissingField, format!("got {query_type}"));
-                Err(ProtocolError::field(code, "query_type", problem))
+                let legal =
+                    "expected GET_STANDINGS, GET_SCHEDULE, GET_NEXT_MATCH, GET_PLAYER_STATS";
+                let code = ErrorCode::MissingField;
+                Err(ProtocolError::unexpected_value(
+                    code,
+                    "query_type",
+                    query_type,
+                    legal,
+                ))
             }
         }
     }

@@ -32,8 +32,8 @@ use std::io::{Write, stderr};
 use std::net::{IpAddr, TcpListener, UdpSocket};
 use std::path::Path;
 use std::process::Command;
-use std::sync::LazyLock;
 use std::sync::atomic::{AtomicU16, Ordering};
+use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
@@ -82,6 +82,11 @@ pub fn free_port() -> u16 {
     free_ports(1)
 }
 
+/// Held while ports are tried, and while a program is started. A new process has copies of all our
+/// sockets until its program begins. So a port that is tried at that moment stays taken a little
+/// longer, and the program for which it was tried may find it in use.
+pub static STARTING: Mutex<()> = Mutex::new(());
+
 /// Returns the first of so many free ports in a row. No other test of this process gets one of them.
 /// The system gives ports above 32767 to outgoing connections, so none of these is taken before its
 /// program starts.
@@ -91,6 +96,7 @@ pub fn free_ports(count: u16) -> u16 {
     until("ports are free", || {
         let first = NEXT.fetch_add(count, Ordering::Relaxed);
         let mut ports = first..first + count;
+        let _guard = STARTING.lock().unwrap();
         let are_free = ports.all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok());
         are_free.then_some(first)
     })

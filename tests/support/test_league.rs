@@ -409,7 +409,9 @@ impl TestProcess {
     pub fn new(command: &mut Command) -> TestProcess {
         command.stdin(Stdio::piped());
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let guard = super::STARTING.lock().unwrap();
         let mut child = command.spawn().unwrap();
+        drop(guard);
         TestProcess {
             stdin: child.stdin.take(),
             stdout: Stream::new(child.stdout.take().unwrap()),
