@@ -68,7 +68,7 @@ impl SmallLeague {
     fn check_logs(&self, processes: &[TestProcess]) {
         let mut shown = json!(self.test.logs()).to_string();
         assert!(shown.contains("tok-"), "tokens are masked, not absent");
-        assert!(!shown.contains("call_failed"), "{shown}");
+        assert!(!shown.contains("delivery_failed"), "{shown}");
         for process in processes {
             shown += &(process.output() + &process.errors());
         }

@@ -67,7 +67,9 @@ fn run() -> Result<(), String> {
     }
 
     // Play round after round, and name the champion. The log may have earlier leagues.
-    manager.agent.log("league_begun", "", &Value::Null);
+    manager
+        .agent
+        .log("league_begun", "", &Value::Null, &Value::Null);
     let total_rounds = manager.league().total_rounds();
     for round_id in 1..=total_rounds {
         println!("\nRound {round_id} of {total_rounds}");
@@ -198,7 +200,7 @@ impl Manager {
         thread::scope(|scope| {
             for member in members {
                 let member = Destination {
-                    name: member.name(),
+                    id: member.id,
                     url: member.meta.contact_endpoint,
                     token: member.token,
                     conversation_id: conversation_id.clone(),
@@ -364,7 +366,9 @@ fn print_table(standings: &[Standing]) {
         }
 
         // `even P02` and `even P04` are two players of one name.
-        let (points, played) = totals.entry(name.trim_end_matches(id)).or_insert((0, 0));
+        let (points, played) = totals
+            .entry(name.trim_end_matches(id).trim_end())
+            .or_insert((0, 0));
         *points += row.points;
         *played += row.played;
     }

@@ -26,7 +26,7 @@ use tiny_http::{Header, Request, Response, Server};
 /// The parts that every agent has.
 pub struct Agent {
     pub kind: AgentKind,
-    /// For example `P01`. The manager does not use it.
+    /// For example `P01`; that of the manager is `league_manager`.
     pub id: String,
     /// The manager has none: to each agent it shows that agent's own token.
     pub token: Option<String>,
@@ -41,7 +41,7 @@ pub struct Agent {
 
 /// A receiver, and the token that proves us to it.
 pub struct Destination {
-    pub name: String,
+    pub id: String,
     pub url: String,
     pub token: Option<String>,
     pub conversation_id: String,
@@ -67,7 +67,10 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
         .map_err(|error| format!("port {port}: {error}; --port N names another one"))?;
 
     // Open the log.
-    let id = options.id.clone().unwrap_or(kind.format_id(1));
+    let id = match kind {
+        AgentKind::Manager => kind.to_string(),
+        _ => options.id.clone().unwrap_or(kind.format_id(1)),
+    };
     let agent = Agent {
         kind,
         log: Mutex::new(open_log(kind, &id, &league_id)?),
@@ -98,23 +101,24 @@ impl Agent {
     /// Returns the name with which the agent signs its messages.
     fn sender(&self) -> String {
         match self.kind {
-            AgentKind::Manager => "league_manager".to_string(),
+            AgentKind::Manager => self.id.clone(),
             kind => format!("{kind}:{}", self.id),
         }
     }
 
-    /// Writes a line into the log. Tokens are masked: `tok-p01-***`.
-    pub fn log(&self, event_type: &str, peer: &str, message: &Value) {
+    /// Writes a line into the log: what happened to a message, and the message itself or what else is
+    /// to be said. Tokens are masked: `tok-p01-***`.
+    pub fn log(&self, event_type: &str, peer: &str, message: &Value, content: &Value) {
         let line = json!({
             "timestamp": Timestamp::now_with_millis(),
-            "component": self.sender(),
+            "component": self.id,
             "event_type": event_type,
-            "level": if event_type == "call_failed" { "WARN" } else { "INFO" },
+            "level": if event_type == "delivery_failed" { "WARN" } else { "INFO" },
             "peer": peer,
             "message_type": message["message_type"],
             "conversation_id": message["conversation_id"],
             "match_id": message["match_id"],
-            "message": message,
+            "message": content,
         });
         let line = values::redact_tokens(&line.to_string()).to_string();
         if let Err(error) = writeln!(self.log.lock().unwrap(), "{line}") {
@@ -137,7 +141,7 @@ impl Agent {
     pub fn call<R: Call>(&self, to: &Destination, request: &R) -> Result<R::Reply, ProtocolError> {
         // Write the request.
         let params = self.write(&to.conversation_id, to.token.clone(), request);
-        self.log("message_sent", &to.name, &params);
+        self.log("message_sent", &to.id, &params, &params);
         let method = request.spec().method;
         let body = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
 
@@ -151,21 +155,26 @@ impl Agent {
             .send(body.to_string())
             .and_then(|mut response| response.body_mut().read_to_string());
         let error = match text {
-            Ok(text) => return self.read_reply(&to.name, &text),
+            Ok(text) => return self.read_reply(&to.id, &text),
             Err(ureq::Error::Timeout(_)) => {
                 let problem = format!("no answer within {} s", limit.as_secs_f64());
                 ProtocolError::new(ErrorCode::Timeout, problem)
             }
             Err(error) => ProtocolError::new(ErrorCode::ConnectionError, error.to_string()),
         };
-        self.log("call_failed", &to.name, &json!(error.to_string()));
+        self.log(
+            "delivery_failed",
+            &to.id,
+            &params,
+            &json!(error.to_string()),
+        );
         Err(error)
     }
 
     fn read_reply<T: DeserializeOwned>(&self, peer: &str, text: &str) -> Result<T, ProtocolError> {
         let reply: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &reply["result"];
-        self.log("reply_received", peer, result);
+        self.log("reply_received", peer, result, result);
         if let Ok(refusal) = LeagueError::deserialize(result) {
             // A code that the protocol does not have is not passed on.
             let code = match refusal.error_code {
@@ -223,7 +232,7 @@ impl Agent {
     /// Returns where the manager is called.
     pub fn manager(&self, conversation_id: &str) -> Destination {
         Destination {
-            name: "league_manager".to_string(),
+            id: "league_manager".to_string(),
             url: self.manager_url.clone(),
             token: self.token.clone(),
             conversation_id: conversation_id.to_string(),
@@ -285,7 +294,7 @@ impl Agent {
         // Parse the message, and decide.
         let text = |key: &str| params[key].as_str().unwrap_or("unknown");
         let sender = text("sender");
-        self.log("message_received", sender, params);
+        self.log("message_received", sender, params, params);
         let received = parse(params);
         let decision = match &received {
             Ok(received) => handle(received),
@@ -299,7 +308,7 @@ impl Agent {
             Ok(None) => json!({"status": "ok"}),
             Err(error) => self.write(conversation_id, None, &error.league_error(refused)),
         };
-        self.log("message_sent", sender, &result);
+        self.log("message_sent", sender, &result, &result);
         let reply = json!({"jsonrpc": "2.0", "result": result, "id": id});
         (reply, decision.and(received).ok())
     }

@@ -148,7 +148,7 @@ impl Match {
     /// Writes the new state of the match into the log.
     fn enter(&self, state: MatchState) {
         let details = json!({"match_id": self.id, "state": state});
-        self.agent.log("match_state", "", &details);
+        self.agent.log("match_state", "", &details, &details);
     }
 
     /// Invites a player. An error says in words why it did not join.
@@ -256,7 +256,7 @@ impl Match {
     fn player(&self, seat: usize) -> Destination {
         let player = &self.seats[seat];
         Destination {
-            name: format!("player:{}", player.player_id),
+            id: player.player_id.clone(),
             url: player.url.clone(),
             token: Some(player.token.clone()),
             conversation_id: self.conversation_id.clone(),

@@ -121,8 +121,6 @@ impl League {
         Ok(member)
     }
 
-    // ------------------------------------------------------------ Schedule
-
     /// Starts the league if it has not started. An error says what is missing.
     pub fn start(&mut self) -> Result<(), String> {
         if self.phase != LeaguePhase::Waiting {
@@ -247,8 +245,6 @@ impl League {
         }
     }
 
-    // ------------------------------------------------------------ Queries
-
     /// Returns the data that a query asks for; those about a player are about this one.
     pub fn answer(&self, query_type: &str, player_id: &str) -> Result<Value, ProtocolError> {
         let standings = self.standings();
@@ -265,9 +261,8 @@ impl League {
             _ => {
                 let legal =
                     "expected GET_STANDINGS, GET_SCHEDULE, GET_NEXT_MATCH, GET_PLAYER_STATS";
-                let code = ErrorCode::MissingField;
                 Err(ProtocolError::unexpected_value(
-                    code,
+                    ErrorCode::MissingField,
                     "query_type",
                     query_type,
                     legal,
