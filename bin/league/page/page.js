@@ -15,7 +15,6 @@ let failures = 0; // requests without an answer, one after the other
 let clock = 0; // the manager's clock minus ours, in milliseconds
 
 const points = number => String(Math.round(number * 100) / 100);
-const signed = number => `${number > 0 ? "+" : ""}${points(number)}`;
 const sum = numbers => numbers.reduce((total, number) => total + number, 0);
 
 // ---------------------------------------------------------------------------- reading the league
@@ -182,12 +181,11 @@ function trouble({ reachable, rehearsal, trouble: why }) {
   return rehearsal && !rehearsal.startsWith("plays") && `would lose: it ${rehearsal}`;
 }
 
-/** Returns the address to join; if the manager only knows one of its own machine, the page's. */
+/** Returns the address to join: the page's, if the manager only knows one of its own machine. */
 function address() {
-  const isNear = url => /\/(127\.|localhost|\[::1)/.test(url);
   const own = league.league.register_at.replace("/mcp", "");
-  const isBetter = isNear(own) && !isNear(location.origin);
-  return isBetter ? String(new URL(".", location)).slice(0, -1) : own;
+  const isNear = /\/(127\.|localhost|\[::1)/.test(own);
+  return isNear ? new URL(".", location).href.slice(0, -1) : own;
 }
 
 /** Returns the two lines with which a student joins. They are broken only between two words. */
@@ -207,9 +205,9 @@ function lobby() {
   const here = players();
   const referees = league.agents.length - here.length;
   const slots = Math.max(12, league.league.players_awaited ?? 0, here.length);
-  const box = agent => h(`li.${trouble(agent) ? "failed" : ""}`,
-    badge(agent.id), h("bdi", called(agent.id)), agent.rehearsal?.startsWith("plays") && " ✓");
   const troubled = league.agents.filter(trouble);
+  const box = agent => h(`li.${troubled.includes(agent) ? "failed" : ""}`,
+    badge(agent.id), h("bdi", called(agent.id)), agent.rehearsal && !trouble(agent) && " ✓");
   return [
     section("Join", h("p.address", address()),
       command("macOS, Linux", "curl", "python3"),
@@ -218,7 +216,7 @@ function lobby() {
     section(`Who is here: ${count(here.length, "player")}, ${count(referees, "referee")}`,
       fit(slots, Math.ceil(Math.sqrt(slots / 4)), h("ol.names", here.map(box))),
       h("ul", troubled.map(agent => h("li", name(agent.id), " ", trouble(agent)))),
-      soft("✓ has played a match on trial.")),
+      soft("✓ has played a trial match.")),
   ];
 }
 
@@ -229,16 +227,16 @@ function podium() {
   const isBest = (row, n) => (isOver() ? parseInt(rankOf(row), 10) <= 3 : n < 3);
   const best = league.matches_completed ? league.standings.filter(isBest) : [];
   const isShared = best.some(row => rankOf(row) === "1=");
-  const step = row => h(`li.step${parseInt(rankOf(row), 10)}`, hue(row.player_id),
+  const step = row => h("li", { "--rank": parseInt(rankOf(row), 10), ...hue(row.player_id) },
     badge(row.player_id), h("bdi", called(row.player_id)),
     h("b", rankOf(row), h("small", count(row.points, "point"))));
   const champion = isShared ? "Champions, equal in everything" : "Champion";
   return wide(isOver() ? champion : "In the lead",
-    h(`ol.podium.${isShared || best.length > 3 ? "many" : ""}`,
+    h(`ol.podium.${isShared || best.length > 3 ? "shared" : ""}`,
       { "--rows": Math.ceil(best.length / 10) }, best.map(step)));
 }
 
-function standings() {
+function standings(title, rows) {
   const columns = [
     ["#", rankOf, "n"],
     ["Player", row => who(row.player_id), "name"],
@@ -247,19 +245,20 @@ function standings() {
     ["W-D-L", row => `${row.wins}-${row.draws}-${row.losses}`, "n.why"],
     ["T", row => technical(row.player_id) || "", "n.broad"],
   ];
-  return section("Table", table("The table, best first", columns, league.standings),
+  return section(title, table("The table, best first", columns, rows),
     soft("T counts technical losses, which are among the losses; = stands at players that are ",
       "equal in everything. Course: points above the average, round by round."));
 }
 
-/** Returns for the first players what their choices were worth, and what they got. */
-function luck(most) {
+/** Returns what the choices of players were worth, and what they got. */
+function luck(standings) {
   if (!drawsNumbers()) return false;
-  const rows = league.standings.slice(0, most).map(({ player_id: id, points: dot }) => {
-    const ring = dot - luckOf[id];
+  const rows = standings.map(({ player_id: id, points: dot }) => {
+    const luck = luckOf[id];
+    const ring = dot - luck;
     const [from, to] = [Math.min(ring, dot), Math.max(ring, dot)];
-    const side = luckOf[id] < 0 ? "less" : "more";
-    return { who: who(id), from, to, ring, dot, text: signed(luckOf[id]), side };
+    const text = `${luck > 0 ? "+" : ""}${points(luck)}`;
+    return { who: who(id), from, to, ring, dot, text, side: luck < 0 ? "less" : "more" };
   });
   const worth = Object.values(league.worth).flat();
   const [different, same] = [Math.max(...worth), Math.min(...worth)].map(points);
@@ -312,40 +311,25 @@ function losses(wanted) {
     silent.map(agent => soft(name(agent.id), " does not answer: it ", agent.trouble)));
 }
 
-/** Returns the cross table: results, or in a practice the means of each pair as colours. */
+/** Returns the cross table. */
 function cross() {
-  const repeated = isRepeated();
   const all = ids();
-  const { at: middle, text: coin } = reference();
-  const values = valuesByPair();
   const met = {};
   for (const match of matches) for (const id of rivals(match)) met[id + rival(match, id)] = match;
 
-  const result = (id, other) => {
-    const [how, letter] = outcome(met[id + other], id);
-    return [{ class: `cell ${how}` }, letter && trace(met[id + other], letter)];
-  };
-  const mean = (id, other) => {
-    const { mean } = sample(values[id + other]);
-    const share = Math.min(100, 200 * Math.abs(mean - middle));
-    const side = mean > middle ? "above" : "below";
-    return [{ class: `cell ${side}`, "--share": `${share}%` }, mean.toFixed(2)];
-  };
   const cell = (id, other) => {
-    if (id === other) return { class: "cell self" };
-    return met[id + other] && (repeated ? mean : result)(id, other);
+    const match = met[id + other];
+    if (!match) return id === other && { class: "cell self" };
+    const [how, letter] = outcome(match, id);
+    return [{ class: `cell ${how}` }, letter && trace(match, letter)];
   };
   const head = id => [{ title: called(id) }, badge(id), h("span.unseen", called(id))];
   const columns = all.map(other => [head(other), id => cell(id, other), "cell"]);
   const content = () => [
     table("A row and a column for each player", [["Player", who, "name"], ...columns], all),
-    repeated
-      ? soft("A cell shows what the player of its row got in a match against the player of its ",
-        "column, on average: green is more than ", coin, ", orange is less.")
-      : soft("A row shows a player's results: W won, D drew, L lost, T lost technically."),
+    soft("A row shows a player's results: W won, D drew, L lost, T lost technically."),
   ];
-  return wide(repeated ? "Who does well against whom" : "Who met whom",
-    more("cross", "Each pair", content, all.length <= MAX_OPEN));
+  return wide("Who met whom", more("cross", "Each pair", content, all.length <= MAX_OPEN));
 }
 
 function rounds() {
@@ -355,14 +339,13 @@ function rounds() {
 }
 
 function rules() {
-  const { win_points: win, draw_points: draw, loss_points: loss } = league.league.scoring;
-  const { technical_loss_points: technical, tiebreakers } = league.league.scoring;
-  const ties = [...tiebreakers, "id"].join(", ").replaceAll("_", " ");
+  const { scoring } = league.league;
+  const ties = [...scoring.tiebreakers, "id"].join(", ").replaceAll("_", " ");
   const file = name => [h("a", { href: name }, name), " "];
   return wide("Rules and files",
-    h("p", league.league.game, ": ", count(win, "point"), " for a win, ", draw, " for a draw, ",
-      loss, " for a loss, ", technical, " for a technical loss. ",
-      "Players with equal points are ordered by ", ties, "."),
+    h("p", league.league.game, ": points for a win ", scoring.win_points, ", for a draw ",
+      scoring.draw_points, ", for a loss ", scoring.loss_points, ", for a technical loss ",
+      scoring.technical_loss_points, ". Players with equal points are ordered by ", ties, "."),
     h("p", !IS_REPORT && ["report.html", "results.csv", "standings.csv"].map(file)));
 }
 
@@ -428,19 +411,18 @@ function answer() {
   rows.sort((a, b) => b.dot - a.dot);
   const part = (side, words) => {
     const named = rows.filter(row => row.side === side).map(row => name(row.id));
-    return named.length > 0 && `${words} than ${line.text}: ${named.join(", ")}. `;
+    return named.length > 0 && [words, line.text, ": ", named.join(", "), ". "];
   };
-  const own_words = [part("more", "Better"), part("like", "Not other"), part("less", "Worse")];
+  const parts = [part("more", "Better than "), part("like", "Like "), part("less", "Worse than ")];
 
   const [verdict, ...rest] = (league.comparison ?? "").trim().split("\n");
-  if (own.length === 1) {
-    const against = other => [h("span.broad", "against"), who(other)];
-    rows.push(...opponents.map(other => row(own[0], [other], against(other))));
-  }
-  return wide("Is it better?", h("p.verdict", verdict || own_words), picture(rows, line),
+  const pair = (id, other) => id !== other && row(id, [other], [badge(id), "–", who(other)]);
+  const pairs = () => own.flatMap(id => opponents.map(other => pair(id, other))).filter(Boolean);
+  return wide("Is it better?", h("p.verdict", verdict || parts), picture(rows, line),
     soft(drawsNumbers() ? "Expected points" : "Points", " per match; a technical loss counts 0. ",
       "A bar is two standard errors long to each side: where it crosses the line, luck alone can ",
       "do this."),
+    more("pairs", "Against each rival", () => picture(pairs(), line), own.length === 1),
     rest.length > 0 && more("rest", "In numbers", () => h("pre", rest.join("\n")), false));
 }
 
@@ -461,22 +443,10 @@ function ranks() {
 function sheet() {
   const row = league.standings.find(row => row.player_id === view);
   if (!row) return wide(`${view} is no player of this league`);
-  const facts = {
-    Rank: `${rankOf(row)} of ${ids().length}`,
-    Points: row.points,
-    "Won, drew, lost": `${row.wins}, ${row.draws}, ${row.losses}`,
-    "Lost technically": technical(view),
-  };
-  if (drawsNumbers()) {
-    const { even = 0, odd = 0 } = byId.get(view).choices ?? {};
-    facts.Luck = signed(luckOf[view]);
-    facts["Chose even, odd"] = `${even}, ${odd}`;
-  }
-  const title = [badge(view), " ", h("bdi", called(view)), h("span.soft", ` ${view} `)];
   const own = matches.filter(match => rivals(match).includes(view));
   return [
-    wide([title, sparkline(view)],
-      h("dl", Object.keys(facts).map(key => h("div", h("dt", key), h("dd", facts[key]))))),
+    standings([badge(view), " ", h("bdi", called(view)), h("span.soft", ` ${view}`)], [row]),
+    luck([row]),
     wide("Matches", meetings(own, view)),
     losses([view]),
   ];
@@ -485,20 +455,22 @@ function sheet() {
 const VIEWS = {
   lobby,
   sheet,
-  wall: () => {
+  wall() {
     const many = players().length > 2 * MAX_ROWS ? "many" : "";
     return [ranks(), h(`div.rows.${many}`, openRound(), openRound(1))];
   },
-  end: () => [podium(), ranks(), luck(8) || openRound()],
-  league: () => [
-    podium(), standings(), h("div.rows", openRound(), luck()), cross(), rounds(), losses(ids()),
-    rules(),
-  ],
-  practice: () => {
+  end: () => [podium(), ranks(), luck(league.standings.slice(0, 8)) || openRound()],
+  league() {
+    const all = league.standings;
+    const aside = h("div.rows", openRound(), luck(all));
+    return [podium(), standings("Table", all), aside, cross(), rounds(), losses(ids()), rules()];
+  },
+  practice() {
     // The players of a comparison meet unequal numbers of rivals, so its table says nothing.
+    const all = league.standings;
     const isComparison = league.league.practice?.is_comparison;
-    const table = isComparison ? [] : [standings(), luck()];
-    return [answer(), cross(), table, losses(ids()), rules()];
+    const table = isComparison ? [] : [standings("Table", all), luck(all)];
+    return [answer(), table, losses(ids()), rules()];
   },
 };
 
@@ -546,12 +518,11 @@ function slide(places) {
 
 /** Takes a newer document. It is complete, except that it has only the rounds that have changed. */
 function update(newest) {
-  const rounds = new Map();
+  const rounds = [];
   for (const round of [...(league?.rounds ?? []), ...newest.rounds]) {
-    if (round.round_id <= newest.total_rounds) rounds.set(round.round_id, round);
+    rounds[round.round_id - 1] = round;
   }
-  const inOrder = [...rounds.values()].sort((a, b) => a.round_id - b.round_id);
-  take({ ...newest, rounds: inOrder });
+  take({ ...newest, rounds: rounds.slice(0, newest.total_rounds) });
   if (league.now) clock = Date.parse(league.now) - Date.now();
 
   matches = league.rounds.flatMap(round => round.matches);
@@ -571,16 +542,16 @@ function readDiagram(diagram) {
   const lanes = head.slice(10).match(/\S+/g) ?? [];
   const end = 2 + 10 * lanes.length;
   const steps = rows.map(row => {
-    const ms = row.slice(0, 8).trim();
+    const ms = row.slice(0, 8);
     if (!row.startsWith(" |", 10)) return { ms, text: row.slice(10) };
     const text = row.slice(end);
     const arrow = /\|[<x]?-+[>x]?\|/.exec(row.slice(0, end));
     if (!arrow) return { ms, text };
 
-    const [drawn] = arrow;
+    const drawn = arrow[0];
     const left = (arrow.index - 11) / 10;
     const right = left + (drawn.length - 1) / 10;
-    return { ms, text, left, right, isLeft: /^.[<x]/.test(drawn), isBroken: drawn.includes("x") };
+    return { ms, text, left, right, isLeft: drawn[1] !== "-", isBroken: drawn.includes("x") };
   });
   return [lanes, steps];
 }
@@ -590,11 +561,11 @@ function step({ ms, text, left, right, isLeft, isBroken }, lanes) {
   if (left === undefined) return h("li", h("span.n", ms), h("span.note", text));
   const [from, to] = isLeft ? [lanes[right], lanes[left]] : [lanes[left], lanes[right]];
   const own = [from, to].find(lane => lane.startsWith("P"));
-  const classes = [isLeft && "left", isBroken && "broken", own && "own"].filter(Boolean);
+  const classes = `${isLeft ? "left" : ""}.${isBroken ? "broken" : own && "own"}`;
   const columns = { "--from": left + 1, "--to": right + 2, ...(own && hue(own)) };
-  const words = `${called(from)} to ${called(to)}${isBroken ? ", which failed" : ""}: `;
+  const words = [called(from), " to ", called(to), isBroken && ", which failed", ": "];
   return h("li", h("span.n", ms),
-    h("span.lanes", h("span.unseen", words), h(`i.arrow.${classes.join(".")}`, columns)),
+    h("span.lanes", h("span.unseen", words), h(`i.arrow.${classes}`, columns)),
     h("span.said", text));
 }
 

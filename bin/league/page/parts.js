@@ -132,13 +132,13 @@ function reason(match, id) {
 
 /** Returns a match as a sentence. */
 function sentence(match) {
-  const [first, second] = rivals(match);
-  const ids = match.winner === second ? [second, first] : [first, second];
-  const [a, b] = ids.map(name);
-  if (!match.ending) return `${a} – ${b}`;
-  if (!isLost(match)) return match.winner ? `${a} beat ${b}` : `${a} and ${b} drew`;
-  const who = match.winner ? `${a} won, ${b}` : `${a} and ${b}`;
-  return `${who} lost technically: ${reason(match, ids[1])}`;
+  const [a, b] = rivals(match).map(name);
+  const losers = rivals(match).filter(id => failed(match, id));
+  if (losers.length > 0) {
+    return losers.map(id => `${name(id)} lost technically: ${reason(match, id)}`).join("; ");
+  }
+  if (match.winner) return `${name(match.winner)} beat ${name(rival(match, match.winner))}`;
+  return match.ending ? `${a} and ${b} drew` : `${a} – ${b}`;
 }
 
 /** Returns the address of what was said in a match; a report has it of some matches only. */
@@ -172,16 +172,16 @@ function meeting(match, first = match.player_A_id) {
   const [[a, chipA], [b, chipB]] = [first, rival(match, first)].map(id => {
     const [how] = outcome(match, id);
     const chose = how === "failed" ? how : choice(match, id) || how;
-    const right = chose === parity && "right";
+    const right = chose === parity ? "right" : "";
     const player = h(`span.${how}`, badge(id), h("bdi", called(id)));
-    return [player, h(`b.chip.${chose}.${right || ""}`, chose)];
+    return [player, h(`b.chip.${chose}.${right}`, chose)];
   });
 
   const isBusy = match.status === "assigned" && !ending && !league.next_at && !isOver();
   const sign = isLost(match) ? "!" : ending && "–";
   const circle = h(`b.number.${ending ? parity : "open"}`, number ?? sign);
   const attributes = { href: traceOf(match), title: sentence(match) };
-  return h(`a.meeting${isBusy ? ".busy" : ""}`, attributes, a, chipA, circle, chipB, b);
+  return h(`a.meeting.${isBusy ? "busy" : ""}`, attributes, a, chipA, circle, chipB, b);
 }
 
 /** Returns matches as a list. `first` is the player at the left, if it is the same in all. */
