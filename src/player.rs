@@ -324,9 +324,6 @@ pub struct PlayerState {
     pub strategy: String,
     pub record: Record,
     pub matches: Arc<Vec<PastMatch>>,
-    /// The names of the players, by id, as the newest table has them.
-    #[serde(default)]
-    pub names: BTreeMap<String, String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub player_id: Option<String>,
 }
@@ -554,7 +551,6 @@ impl Player {
             strategy: self.options.strategy.clone(),
             record: record(player_id.as_deref().unwrap_or_default(), &matches),
             matches,
-            names: lock(&self.names).clone(),
             player_id,
         }
     }

@@ -4,7 +4,6 @@
 use super::matches_of;
 use super::support::pages::{agent, between, document, get, start};
 use super::support::*;
-use league::games::TieBreak;
 use league::program::terminal::width;
 use std::fs;
 
@@ -331,21 +330,5 @@ fn terminal_shows_tables_between_rounds_or_quietly_the_result() {
     assert_eq!(output.lines().count(), 1, "{output}");
     for (text, columns) in [("abc", 3), ("日本", 4), ("🎲", 2), ("אבג", 3)] {
         assert_eq!(width(text), columns, "{text}");
-    }
-}
-
-#[test]
-fn page_has_a_name_for_each_tiebreak() {
-    let error = serde_json::from_str::<TieBreak>("\"x\"").unwrap_err();
-    let error = error.to_string(); // it names the legal words
-    let words: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
-    assert_eq!(words[0], "wins");
-    let page = include_str!("../../bin/league/page/page.js");
-    let ties = between(page, "const TIES = {", "}");
-    for word in words {
-        assert!(
-            ties.contains(&format!(" {word}: ")),
-            "TIES in page.js has no {word}"
-        );
     }
 }
