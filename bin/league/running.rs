@@ -10,7 +10,6 @@ pub mod screen;
 
 use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
-use crate::check;
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
 use crate::page::view::{LeagueView, Practice};
@@ -57,17 +56,12 @@ pub enum LeagueKind {
     Class,
     /// A manager alone, with pages.
     Serve,
-    /// A manager that examines one player, and plays no league.
-    Check,
 }
 
 impl LeagueKind {
     /// Returns true if all agents run on this machine.
     pub fn is_local(self) -> bool {
-        !matches!(
-            self,
-            LeagueKind::Class | LeagueKind::Serve | LeagueKind::Check
-        )
+        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
     }
 
     /// Returns true for a practice or a comparison.
@@ -272,9 +266,6 @@ impl ToolHooks {
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         self.relays.begin(manager)?;
-        if self.setup.kind == LeagueKind::Check {
-            return Err(check::examine(manager));
-        }
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }

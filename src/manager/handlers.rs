@@ -150,10 +150,14 @@ impl Manager {
     ) -> Result<Reply, HandlerError> {
         let referees = (self.store).read(|league| self.notifier.available_referees(league));
         let trusted = self.is_operator(request);
-        let meta = match trusted {
+        let mut meta = match trusted {
             true => meta.clone(),
             false => with_address(meta, request.peer),
         };
+        let token = request.envelope.auth_token.as_deref();
+        if token.is_some_and(|token| !token.is_empty()) && !self.hooks.replaces_tokens() {
+            meta.must_be_known = Some(true);
+        }
         let mut application = Application {
             kind,
             meta: &meta,
