@@ -153,8 +153,17 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
     line[key].as_str().unwrap_or_default()
 }
 
+/// Returns the agent that a field of a log line names by its id or its signature. That of a manager
+/// has one name for all managers.
+fn agent<'a>(line: &'a Value, key: &str) -> &'a str {
+    match text(line, key) {
+        manager if manager.starts_with(&*AgentKind::Manager.to_string()) => MANAGER,
+        name => name.rsplit(':').next().unwrap_or_default(),
+    }
+}
+
 fn is_of_referee(line: &Value) -> bool {
-    AgentKind::Referee.is_valid_id(text(line, "component"))
+    AgentKind::Referee.is_valid_id(agent(line, "component"))
         && [SENT, REPLY, FAILED].contains(&text(line, "event_type"))
 }
 
@@ -168,11 +177,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         let time = Timestamp::parse(text(line, "timestamp"))?;
         let time = time.abs_diff(start).as_millis().to_string();
         if text(line, "event_type") == COMMENT {
-            let done = format!(
-                "{} {}",
-                lane(text(line, "component")),
-                text(line, "message")
-            );
+            let done = format!("{} {}", agent(line, "component"), text(line, "message"));
             rows.push(row(&time, &truncate(&sanitize(&done), MAX_TEXT), ""));
             continue;
         }
@@ -200,7 +205,7 @@ fn heads(lanes: &[&str]) -> String {
 fn lanes(lines: &[Value]) -> Vec<&str> {
     let mut lanes = vec![MANAGER];
     for line in lines.iter().filter(|line| is_of_referee(line)) {
-        lanes.extend([text(line, "component"), lane(text(line, "peer"))]);
+        lanes.extend(["component", "peer"].map(|key| agent(line, key)));
     }
     lanes.sort_by_key(|lane| {
         let is_referee = AgentKind::Referee.is_valid_id(lane);
@@ -208,14 +213,6 @@ fn lanes(lines: &[Value]) -> Vec<&str> {
     });
     lanes.dedup();
     lanes
-}
-
-/// Returns the lane of an agent: that of a manager has one head for all names of managers.
-fn lane(agent: &str) -> &str {
-    match agent {
-        manager if manager.starts_with(&*AgentKind::Manager.to_string()) => MANAGER,
-        agent => agent,
-    }
 }
 
 /// Returns a row of the diagram.
@@ -226,10 +223,7 @@ fn row(time: &str, lanes: &str, text: &str) -> String {
 /// Returns the row of a message, or of its failure with what came instead.
 fn draw(line: &Value, lanes: &[&str], time: &str) -> Vec<String> {
     let event = text(line, "event_type");
-    let (own, peer) = (
-        column(lanes, text(line, "component")),
-        column(lanes, lane(text(line, "peer"))),
-    );
+    let [own, peer] = ["component", "peer"].map(|key| column(lanes, agent(line, key)));
     let (from, to) = if event == REPLY {
         (peer, own)
     } else {
@@ -258,7 +252,7 @@ fn draw(line: &Value, lanes: &[&str], time: &str) -> Vec<String> {
     if let Some(ms) = line["elapsed_ms"].as_u64() {
         label += &format!(" ({ms} ms)");
     }
-    let shown = |text: &str| truncate(&sanitize(text.trim_end()), MAX_TEXT);
+    let shown = |text: &str| truncate(&sanitize(text), MAX_TEXT);
     let mut rows = vec![row(time, &String::from_iter(drawn), &shown(&label))];
     if event == FAILED && !text(line, "body").is_empty() {
         rows.push(row("", &empty, &shown(text(line, "body"))));
@@ -289,5 +283,5 @@ fn label(line: &Value) -> String {
         ChooseMoveResponse::NAME => message["move"].to_string(),
         _ => String::new(),
     };
-    format!("{message_type} {detail}")
+    format!("{message_type} {detail}").trim_end().into()
 }
