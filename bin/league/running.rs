@@ -12,10 +12,10 @@ use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
-use crate::page::view::{LeagueView, Practice};
+use crate::page::view::Practice;
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
-use crate::practice::statistics;
+use crate::practice::{self, statistics};
 use crate::relay::Relays;
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
@@ -23,12 +23,11 @@ use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
 use league::net::sync::{lock, spawn};
-use league::player::display::place;
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{print_error, print_line, sanitize};
-use league::protocol::{AgentKind, LeaguePhase, Standing};
+use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
@@ -159,7 +158,7 @@ impl ToolHooks {
         }
 
         let address = agents::local_url(program);
-        let file = operator::address_file(&program.data, program.league_id());
+        let file = folder.join(operator::ADDRESS_FILE);
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())
     }
@@ -209,46 +208,6 @@ impl ToolHooks {
                 lock(&children).report_ended();
             }
         });
-    }
-
-    /// Prints the places of the user's own players in the table.
-    fn print_places(&self, table: &[Standing]) {
-        let all_points: Vec<i32> = table.iter().map(|row| row.points).collect();
-        for row in table {
-            let name = &row.display_name;
-            if self.setup.own.contains(name) {
-                let place = place(row.rank, row.points, &all_points);
-                print_line(&sanitize(&format!("{name} is {place}")));
-            }
-        }
-    }
-
-    /// Prints what a practice says about its players.
-    fn print_practice(&self, manager: &Manager, view: &LeagueView) {
-        if self.setup.kind == LeagueKind::Practice {
-            if !manager.program.args.has("--cycles") {
-                self.print_places(&manager.store.read(League::table));
-            }
-            print_line(&format!("\n{}", statistics::completeness(view)));
-            print_line(&statistics::report(view, &self.setup.own));
-        }
-
-        if self.setup.kind == LeagueKind::Comparison
-            && let Some(comparison) = Comparison::of(view, comparison::MAX_BLOCKS)
-        {
-            manager.terminal.print_line(&comparison.news());
-        }
-
-        for player in manager.store.read(screen::players_without_a_match) {
-            let problem = format!("{player} has lost all its matches technically");
-            *lock(&self.problem) = Some(problem);
-        }
-
-        let logs = log_folder(&manager.program.args);
-        let store = &manager.store;
-        for line in store.read(|league| screen::first_losses(league, &logs)) {
-            print_line(&line);
-        }
     }
 
     /// Ends what runs around a closed league.
@@ -337,18 +296,20 @@ impl ManagerHooks for ToolHooks {
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
         let kept = render::write_files(data, &logs, &view, &derived);
-        let mut agents = view.agents.iter();
         if self.setup.kind.is_practice() {
-            self.print_practice(manager, &view);
+            let is_comparison = self.setup.kind == LeagueKind::Comparison;
+            let problem = practice::print_result(manager, &view, &self.setup.own, is_comparison);
+            *lock(&self.problem) = problem;
         } else if self.setup.kind == LeagueKind::Local && manager.terminal.quiet {
             let result = manager.store.read(manager::screen::result);
             print_line(&format!("{}: {result}", data.display()));
-        } else {
-            if agents.any(|agent| agent.technical_losses > Some(0)) {
-                manager
-                    .terminal
-                    .print_line(&statistics::completeness(&view));
-            }
+        } else if view
+            .agents
+            .iter()
+            .any(|agent| agent.technical_losses > Some(0))
+        {
+            let text = statistics::completeness(&view);
+            manager.terminal.print_line(&text);
         }
 
         match kept {

@@ -4,8 +4,13 @@
 //! They read the position to see which squares each player has taken: it shows a free square by its
 //! number.
 
-use super::{Turn, random_move};
 use league::games::tic_tac_toe::{LINES, SQUARES};
+use league::player::turn::Turn;
+
+/// Returns one of some moves, each with the same chance.
+fn random_move(turn: &Turn, moves: &[String]) -> String {
+    moves[turn.random_index(moves.len())].clone()
+}
 
 /// Returns true if some squares contain a whole line.
 fn has_line(squares: &str) -> bool {
