@@ -110,12 +110,11 @@ impl ManagerHooks for Examination {
 
 /// Returns the first player that registers. Until then it is printed how a player does that.
 fn wait_for_player(manager: &Manager) -> Member {
-    let first = |league: &League| league.members(AgentKind::Player).first().copied().cloned();
     loop {
         if manager
             .store
-            .wait(HINT_INTERVAL, |league| first(league).is_some())
-            && let Some(player) = manager.store.read(first)
+            .wait(HINT_INTERVAL, |league| first_player(league).is_some())
+            && let Some(player) = manager.store.read(first_player)
         {
             return player;
         }
@@ -124,6 +123,10 @@ fn wait_for_player(manager: &Manager) -> Member {
             "no player has registered; it posts register_player to {endpoint}"
         ));
     }
+}
+
+fn first_player(league: &League) -> Option<Member> {
+    league.members(AgentKind::Player).first().copied().cloned()
 }
 
 /// Sends all requests, and prints how the player answers.

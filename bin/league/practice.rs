@@ -40,6 +40,7 @@ pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     if args.has("--restarted") {
         return Ok(lock); // the practice goes on
     }
+
     for folder in folders.iter().filter(|folder| folder.exists()) {
         delete(folder)?;
         let folder = folder.display();
@@ -86,6 +87,7 @@ pub fn print_result(
     for line in losses {
         print_line(&line);
     }
+
     let player = manager.store.read(screen::player_without_a_match)?;
     Some(format!("{player} has lost all its matches technically"))
 }

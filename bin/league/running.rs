@@ -187,6 +187,7 @@ impl ToolHooks {
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }
+
         Ok(())
     }
 
@@ -228,6 +229,7 @@ impl ManagerHooks for ToolHooks {
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
+
         self.write_marks(manager)?;
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
@@ -235,6 +237,7 @@ impl ManagerHooks for ToolHooks {
             rehearsal::follow(manager, &self.document, &self.relays);
             operator::listen(&manager.program);
         }
+
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
@@ -258,6 +261,7 @@ impl ManagerHooks for ToolHooks {
                 league.start_event(manager.seed, comparison::pairings(&players, manager.seed))
             })?;
         }
+
         Ok(())
     }
 
@@ -265,6 +269,7 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind != LeagueKind::Comparison {
             return;
         }
+
         let Some(blocks) = comparison::blocks_before(round, self.setup.entrants.len()) else {
             return;
         };
@@ -325,6 +330,7 @@ impl ManagerHooks for ToolHooks {
         } else if manager.program.args.has("--stay") {
             return false;
         }
+
         self.relays.end();
         true
     }
@@ -351,16 +357,20 @@ impl ManagerHooks for ToolHooks {
 
 /// Refuses a player that was not started here: it has the place of one of the entrants.
 pub fn check_names(league: &League, entrants: &[Entrant]) -> Result<(), Exit> {
-    let is_other = |name: &str, one: &Entrant| one.name != name && !one.is_remote();
     for player in league.members(AgentKind::Player) {
         let name = &player.meta.display_name;
-        if !entrants.is_empty() && entrants.iter().all(|one| is_other(name, one)) {
+        if !entrants.is_empty()
+            && !entrants
+                .iter()
+                .any(|one| one.name == *name || one.is_remote())
+        {
             return Err(Exit::failure(format!(
                 "{} takes a place, but was not started here: end it, then type this again",
                 sanitize(&player.name_and_id())
             )));
         }
     }
+
     Ok(())
 }
 

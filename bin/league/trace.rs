@@ -87,6 +87,7 @@ pub fn page(
     {
         drawn = diagram(&lines);
     }
+
     let problem = match (has_result(), drawn) {
         (Some(true), Some(drawn)) => return Response::text(OK, drawn),
         (Some(true), None) => "no log on the manager's machine tells of this match",
@@ -121,6 +122,7 @@ pub fn find_lines(folder: &Path, league_id: &str, match_id: &str) -> io::Result<
             is_shown && conversations.contains(&text(line, "conversation_id"))
         })?);
     }
+
     lines.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));
     Ok(lines)
 }
@@ -145,6 +147,7 @@ fn read_lines(
             }
         }
     }
+
     Ok(found)
 }
 
@@ -178,7 +181,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         let time = time.abs_diff(start).as_millis().to_string();
         if text(line, "event_type") == COMMENT {
             let done = format!("{} {}", agent(line, "component"), text(line, "message"));
-            rows.push(row(&time, &truncate(&sanitize(&done), MAX_TEXT), ""));
+            rows.push(row(&time, &shown(&done), ""));
             continue;
         }
 
@@ -188,6 +191,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         }
         rows.extend(draw(line, &lanes, &time));
     }
+
     Some(rows.join("\n"))
 }
 
@@ -198,6 +202,7 @@ fn heads(lanes: &[&str]) -> String {
         let head = truncate(&sanitize(lane), LANE_WIDTH - 2);
         heads += &format!("{head:<LANE_WIDTH$}");
     }
+
     heads
 }
 
@@ -207,6 +212,7 @@ fn lanes(lines: &[Value]) -> Vec<&str> {
     for line in lines.iter().filter(|line| is_of_referee(line)) {
         lanes.extend(["component", "peer"].map(|key| agent(line, key)));
     }
+
     lanes.sort_by_key(|lane| {
         let is_referee = AgentKind::Referee.is_valid_id(lane);
         (*lane != MANAGER, !is_referee, *lane)
@@ -252,12 +258,18 @@ fn draw(line: &Value, lanes: &[&str], time: &str) -> Vec<String> {
     if let Some(ms) = line["elapsed_ms"].as_u64() {
         label += &format!(" ({ms} ms)");
     }
-    let shown = |text: &str| truncate(&sanitize(text), MAX_TEXT);
+
     let mut rows = vec![row(time, &String::from_iter(drawn), &shown(&label))];
     if event == FAILED && !text(line, "body").is_empty() {
         rows.push(row("", &empty, &shown(text(line, "body"))));
     }
+
     rows
+}
+
+/// Returns a text from a log as it is shown.
+fn shown(text: &str) -> String {
+    truncate(&sanitize(text), MAX_TEXT)
 }
 
 /// Returns the column of a lane.

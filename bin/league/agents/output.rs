@@ -19,6 +19,7 @@ pub fn print_output(name: &str, child: &mut Child) {
             });
         });
     }
+
     if let Some(stderr) = child.stderr.take() {
         spawn("output", move || {
             read_lines(stderr, |line| print_error(&format!("{errors}: {line}")));

@@ -161,6 +161,7 @@ fn pattern(turn: &Turn) -> String {
             return differ(turn, Some(next));
         }
     }
+
     differ(turn, None)
 }
 

@@ -44,6 +44,7 @@ pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Valu
         }
         lines.push(row.join("  "));
     }
+
     lines.join("\n")
 }
 
@@ -72,6 +73,7 @@ pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
         let cells: Vec<String> = cells.map(csv_cell).collect();
         text += &(cells.join(",") + "\r\n");
     }
+
     text
 }
 
@@ -88,9 +90,11 @@ fn csv_cell(value: &Value) -> String {
     if text.trim_start().starts_with(signs) && text.parse::<i32>().is_err() {
         text.insert(0, '\'');
     }
+
     if text.contains(['"', ',', ';', '\'']) {
         text = format!("\"{}\"", text.replace('"', "\"\""));
     }
+
     text
 }
 
@@ -105,6 +109,7 @@ pub fn results(view: &LeagueView) -> String {
             }
         }
     }
+
     csv(RESULT_HEADS, rows.into_iter())
 }
 
@@ -171,6 +176,7 @@ pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String 
         cells.push(json!(agent.and_then(|agent| agent.technical_losses)));
         rows.push(Value::from(cells));
     }
+
     let heads = format!("{STANDING_HEADS},Expected points,Technical losses");
     csv(&heads, rows.into_iter())
 }

@@ -102,6 +102,7 @@ impl Operator {
             let stored = storage::read_text(&folder.join(OPERATOR_FILE)).ok();
             token = stored.map(|token| token.trim().into());
         }
+
         Ok(Operator {
             client,
             token,
@@ -155,6 +156,7 @@ impl Operator {
         for line in status_lines(&view) {
             print_line(&line);
         }
+
         Ok(())
     }
 
@@ -247,6 +249,7 @@ fn split_address(text: &str) -> (Option<&str>, Option<String>) {
     {
         return (Some(name.trim()), Some(word.into()));
     }
+
     (Some(text), None)
 }
 
@@ -325,6 +328,7 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
     } else {
         print_help();
     }
+
     Ok(())
 }
 
@@ -333,6 +337,7 @@ fn print_help() {
         let command = usage.name.trim_start_matches("league ");
         print_line(&format!("  {command:<24} {}", usage.about));
     }
+
     print_line("  help                     these words");
 }
 

@@ -27,6 +27,7 @@ fn squares_with(turn: &Turn, mark: &str) -> String {
             squares += square;
         }
     }
+
     squares
 }
 
@@ -57,6 +58,7 @@ pub fn blocks(turn: &Turn) -> String {
             }
         }
     }
+
     random_move(turn, &turn.legal_moves)
 }
 
@@ -79,6 +81,7 @@ pub fn perfect(turn: &Turn) -> String {
             best.push(square.to_string());
         }
     }
+
     random_move(turn, &best)
 }
 
@@ -97,5 +100,6 @@ fn outcome(own: &str, theirs: &str) -> i32 {
         }
         best = best.max(Some(value));
     }
+
     best.unwrap_or(0) // a full board is a draw
 }
