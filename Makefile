@@ -3,7 +3,6 @@
 league_TAKES = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME LEAD
 small_TAKES  = PLAYERS SEED
 class_TAKES  = GAME NAME PORT LEAD ADDRESS
-again_TAKES  = MATCH MINE GAME
 check_TAKES  = GAME PORT
 agent_TAKES  = NAME
 faults_TAKES = OF NAME
@@ -63,7 +62,7 @@ test: ## all tests
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture --test-threads 1 bench comparisons
 
-trace: built ## what was said in a match, from the logs: make trace MATCH=R1M1
+trace: built ## the messages of a match, from the logs: make trace MATCH=R1M1
 	@./target/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
 
 clean: ## remove what was built, data and logs

@@ -75,6 +75,12 @@ pub trait ManagerHooks: Send + Sync {
         true
     }
 
+    /// Returns true if an agent that shows the token of another league may register here, and get
+    /// another token in its place.
+    fn replaces_tokens(&self) -> bool {
+        true
+    }
+
     /// Returns more tools.
     fn tools<'a>(&'a self, _manager: &'a Manager) -> Vec<Tool<'a>> {
         Vec::new()

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """Forty ways to spoil a finished league: `verify` is red for what is a fault, and green for what is none.
 
-    cargo build && python3 tests/mutate.py              with target/debug/league
-    LEAGUE=target/release/league python3 tests/mutate.py
+    cargo build --bins --examples && python3 tests/mutate.py
 
 A league of four players and two referees is played once. Each way changes a copy of it; a way that is a fault names words
 that verify must print. The last line counts the ways that verify has judged wrongly.

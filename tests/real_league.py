@@ -1,6 +1,6 @@
 """A league of real processes on this machine, for kills.py and network.py: it starts, kills and checks them."""
 
-import collections, json, pathlib, random, re, shutil, socket, subprocess, time
+import collections, functools, json, pathlib, random, re, shutil, socket, subprocess, time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PLAYERS, REFEREES = 4, 2
@@ -33,6 +33,13 @@ def configure(folder):
     system["timeouts"].update(move_timeout_sec=2, generic_response_timeout_sec=2)
     system["retry_policy"].update(max_retries=3, base_delay_sec=0.3)
     path.write_text(json.dumps(system))
+
+
+@functools.lru_cache
+def verify_program():
+    """Builds the program that checks the files of a league, and returns its path."""
+    subprocess.run(["cargo", "build", "--quiet", "--example", "verify"], cwd=PROJECT, check=True)
+    return PROJECT / "target" / "debug" / "examples" / "verify"
 
 
 def wrong_memories(path, recorded):
@@ -182,10 +189,9 @@ class League:
             yield from wrong_memories(path, recorded)
 
         screens = [path.name for path in self.folder.glob("*.txt")]
-        verify = [PROJECT / "target" / "debug" / "examples" / "verify", *screens]
-        verified = subprocess.run(verify, cwd=self.folder, capture_output=True, text=True)
+        verified = subprocess.run([verify_program(), *screens], cwd=self.folder, capture_output=True, text=True)
         if verified.returncode:
-            yield f"league verify: {verified.stdout}{verified.stderr}"
+            yield f"verify: {verified.stdout}{verified.stderr}"
 
         for path in [*self.folder.glob("*.txt"), *self.folder.glob("logs/**/*.jsonl")]:
             if TOKEN.search(path.read_text()):

@@ -21,7 +21,7 @@ use league::values::Endpoint;
 use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -143,8 +143,8 @@ impl Children {
     pub fn have_registered(&mut self, manager: &Manager) -> Result<bool, Exit> {
         for agent in &mut self.0 {
             let end = agent.process.try_wait().ok().flatten();
-            let failed = |end: &ExitStatus| !end.success() || !is_here(manager, &agent.id);
-            if let Some(end) = end.filter(failed) {
+            let is_here = is_here(manager, &agent.id);
+            if let Some(end) = end.filter(|end| !end.success() || !is_here) {
                 let name = agent.name();
                 let hint = match agent.player.as_ref().filter(|_| end.success()) {
                     Some(player) if player.command.contains(".py") => {

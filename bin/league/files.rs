@@ -46,9 +46,11 @@ pub fn provide_config(args: &Args) -> Result<(), Exit> {
     if args.has("--config") || folder.exists() {
         return Ok(());
     }
+
     for (name, text) in CONFIG_FILES {
         storage::replace(&folder.join(name), Access::AllUsers, text)?;
     }
+
     print_error("there was no folder config here: it is made now, with the usual configuration");
 
     Ok(())
@@ -72,6 +74,7 @@ pub fn stored_league(args: &Args) -> Result<Option<League>, Exit> {
             Err(_) => return Ok(None), // the manager refuses the journal, and says why
         }
     }
+
     Ok(Some(league))
 }
 

@@ -1,12 +1,18 @@
-//! The folders of a practice: its data and its logs have folders of their own, which the next
-//! practice replaces. They are deleted only if a practice made them.
+//! A practice: its folders, and what is printed at its end. Its data and its logs have folders of
+//! their own, which the next practice replaces. They are deleted only if a practice made them.
 
 pub mod comparison;
 pub mod statistics;
 
 use crate::agents::until;
+use crate::page::view::LeagueView;
+use crate::running::screen;
+use comparison::{Comparison, MAX_BLOCKS};
+use league::manager::Manager;
+use league::manager::league::League;
+use league::player::display::place;
 use league::program::args::{Args, Exit};
-use league::program::terminal::print_line;
+use league::program::terminal::{print_line, sanitize};
 use league::program::{SHUTDOWN_TIMEOUT, credentials, data_folder, log_folder, storage};
 use std::fs::{self, File};
 use std::io;
@@ -34,6 +40,7 @@ pub fn replace_last_practice(args: &mut Args) -> Result<File, Exit> {
     if args.has("--restarted") {
         return Ok(lock); // the practice goes on
     }
+
     for folder in folders.iter().filter(|folder| folder.exists()) {
         delete(folder)?;
         let folder = folder.display();
@@ -55,4 +62,44 @@ fn delete(folder: &Path) -> io::Result<()> {
         removed.is_ok()
     });
     removed.map_err(|error| storage::with_path(folder, error))
+}
+
+/// Prints what a practice says about the user's own players, or a comparison about its two. Returns
+/// a problem if a player has lost all its matches technically.
+pub fn print_result(
+    manager: &Manager,
+    view: &LeagueView,
+    own: &[String],
+    is_comparison: bool,
+) -> Option<String> {
+    if !is_comparison {
+        if !manager.program.args.has("--cycles") {
+            print_places(manager, own);
+        }
+        print_line(&format!("\n{}", statistics::completeness(view)));
+        print_line(&statistics::report(view, own));
+    } else if let Some(comparison) = Comparison::of(view, MAX_BLOCKS) {
+        manager.terminal.print_line(&comparison.news());
+    }
+
+    let logs = log_folder(&manager.program.args);
+    let losses = (manager.store).read(|league| screen::first_losses(league, &logs));
+    for line in losses {
+        print_line(&line);
+    }
+
+    let player = manager.store.read(screen::player_without_a_match)?;
+    Some(format!("{player} has lost all its matches technically"))
+}
+
+/// Prints the places of the user's own players in the table.
+fn print_places(manager: &Manager, own: &[String]) {
+    let table = manager.store.read(League::table);
+    let all_points: Vec<i32> = table.iter().map(|row| row.points).collect();
+    for row in table {
+        if own.contains(&row.display_name) {
+            let place = place(row.rank, row.points, &all_points);
+            print_line(&sanitize(&format!("{} is {place}", row.display_name)));
+        }
+    }
 }

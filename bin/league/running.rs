@@ -10,13 +10,12 @@ pub mod screen;
 
 use crate::agents::entrants::{self, Entrant};
 use crate::agents::{self, Children};
-use crate::check;
 use crate::page::derived::DerivedFields;
 use crate::page::document::Document;
-use crate::page::view::{LeagueView, Practice};
+use crate::page::view::Practice;
 use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
-use crate::practice::statistics;
+use crate::practice::{self, statistics};
 use crate::relay::Relays;
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
@@ -24,12 +23,11 @@ use league::net::agent::Tool;
 use league::net::http::Response;
 use league::net::log::Level;
 use league::net::sync::{lock, spawn};
-use league::player::display::place;
 use league::program::args::{Args, Exit};
 use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{print_error, print_line, sanitize};
-use league::protocol::{AgentKind, LeaguePhase, Standing};
+use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
@@ -57,17 +55,12 @@ pub enum LeagueKind {
     Class,
     /// A manager alone, with pages.
     Serve,
-    /// A manager that examines one player, and plays no league.
-    Check,
 }
 
 impl LeagueKind {
     /// Returns true if all agents run on this machine.
     pub fn is_local(self) -> bool {
-        !matches!(
-            self,
-            LeagueKind::Class | LeagueKind::Serve | LeagueKind::Check
-        )
+        !matches!(self, LeagueKind::Class | LeagueKind::Serve)
     }
 
     /// Returns true for a practice or a comparison.
@@ -165,7 +158,7 @@ impl ToolHooks {
         }
 
         let address = agents::local_url(program);
-        let file = operator::address_file(&program.data, program.league_id());
+        let file = folder.join(operator::ADDRESS_FILE);
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())
     }
@@ -194,6 +187,7 @@ impl ToolHooks {
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }
+
         Ok(())
     }
 
@@ -217,46 +211,6 @@ impl ToolHooks {
         });
     }
 
-    /// Prints the places of the user's own players in the table.
-    fn print_places(&self, table: &[Standing]) {
-        let all_points: Vec<i32> = table.iter().map(|row| row.points).collect();
-        for row in table {
-            let name = &row.display_name;
-            if self.setup.own.contains(name) {
-                let place = place(row.rank, row.points, &all_points);
-                print_line(&sanitize(&format!("{name} is {place}")));
-            }
-        }
-    }
-
-    /// Prints what a practice says about its players.
-    fn print_practice(&self, manager: &Manager, view: &LeagueView) {
-        if self.setup.kind == LeagueKind::Practice {
-            if !manager.program.args.has("--cycles") {
-                self.print_places(&manager.store.read(League::table));
-            }
-            print_line(&format!("\n{}", statistics::completeness(view)));
-            print_line(&statistics::report(view, &self.setup.own));
-        }
-
-        if self.setup.kind == LeagueKind::Comparison
-            && let Some(comparison) = Comparison::of(view, comparison::MAX_BLOCKS)
-        {
-            manager.terminal.print_line(&comparison.news());
-        }
-
-        for player in manager.store.read(screen::players_without_a_match) {
-            let problem = format!("{player} has lost all its matches technically");
-            *lock(&self.problem) = Some(problem);
-        }
-
-        let logs = log_folder(&manager.program.args);
-        let store = &manager.store;
-        for line in store.read(|league| screen::first_losses(league, &logs)) {
-            print_line(&line);
-        }
-    }
-
     /// Ends what runs around a closed league.
     fn finish(&self, manager: &Manager) {
         lock(&self.children).wait();
@@ -272,12 +226,10 @@ impl ToolHooks {
 impl ManagerHooks for ToolHooks {
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         self.relays.begin(manager)?;
-        if self.setup.kind == LeagueKind::Check {
-            return Err(check::examine(manager));
-        }
         if !self.setup.kind.is_local() {
             manager.print_operator_file();
         }
+
         self.write_marks(manager)?;
         if self.setup.kind == LeagueKind::Class {
             let is_lobby = manager.status().status == LeaguePhase::Waiting;
@@ -285,6 +237,7 @@ impl ManagerHooks for ToolHooks {
             rehearsal::follow(manager, &self.document, &self.relays);
             operator::listen(&manager.program);
         }
+
         match self.setup.kind {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
@@ -308,6 +261,7 @@ impl ManagerHooks for ToolHooks {
                 league.start_event(manager.seed, comparison::pairings(&players, manager.seed))
             })?;
         }
+
         Ok(())
     }
 
@@ -315,6 +269,7 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind != LeagueKind::Comparison {
             return;
         }
+
         let Some(blocks) = comparison::blocks_before(round, self.setup.entrants.len()) else {
             return;
         };
@@ -346,18 +301,20 @@ impl ManagerHooks for ToolHooks {
         let derived = DerivedFields::of(&view);
         let (data, logs) = (&manager.program.data, log_folder(&manager.program.args));
         let kept = render::write_files(data, &logs, &view, &derived);
-        let mut agents = view.agents.iter();
         if self.setup.kind.is_practice() {
-            self.print_practice(manager, &view);
+            let is_comparison = self.setup.kind == LeagueKind::Comparison;
+            let problem = practice::print_result(manager, &view, &self.setup.own, is_comparison);
+            *lock(&self.problem) = problem;
         } else if self.setup.kind == LeagueKind::Local && manager.terminal.quiet {
             let result = manager.store.read(manager::screen::result);
             print_line(&format!("{}: {result}", data.display()));
-        } else {
-            if agents.any(|agent| agent.technical_losses > Some(0)) {
-                manager
-                    .terminal
-                    .print_line(&statistics::completeness(&view));
-            }
+        } else if view
+            .agents
+            .iter()
+            .any(|agent| agent.technical_losses > Some(0))
+        {
+            let text = statistics::completeness(&view);
+            manager.terminal.print_line(&text);
         }
 
         match kept {
@@ -373,6 +330,7 @@ impl ManagerHooks for ToolHooks {
         } else if manager.program.args.has("--stay") {
             return false;
         }
+
         self.relays.end();
         true
     }
@@ -399,16 +357,20 @@ impl ManagerHooks for ToolHooks {
 
 /// Refuses a player that was not started here: it has the place of one of the entrants.
 pub fn check_names(league: &League, entrants: &[Entrant]) -> Result<(), Exit> {
-    let is_other = |name: &str, one: &Entrant| one.name != name && !one.is_remote();
     for player in league.members(AgentKind::Player) {
         let name = &player.meta.display_name;
-        if !entrants.is_empty() && entrants.iter().all(|one| is_other(name, one)) {
+        if !entrants.is_empty()
+            && !entrants
+                .iter()
+                .any(|one| one.name == *name || one.is_remote())
+        {
             return Err(Exit::failure(format!(
                 "{} takes a place, but was not started here: end it, then type this again",
                 sanitize(&player.name_and_id())
             )));
         }
     }
+
     Ok(())
 }
 

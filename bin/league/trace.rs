@@ -87,6 +87,7 @@ pub fn page(
     {
         drawn = diagram(&lines);
     }
+
     let problem = match (has_result(), drawn) {
         (Some(true), Some(drawn)) => return Response::text(OK, drawn),
         (Some(true), None) => "no log on the manager's machine tells of this match",
@@ -121,6 +122,7 @@ pub fn find_lines(folder: &Path, league_id: &str, match_id: &str) -> io::Result<
             is_shown && conversations.contains(&text(line, "conversation_id"))
         })?);
     }
+
     lines.sort_by(|one, other| text(one, "timestamp").cmp(text(other, "timestamp")));
     Ok(lines)
 }
@@ -145,6 +147,7 @@ fn read_lines(
             }
         }
     }
+
     Ok(found)
 }
 
@@ -153,8 +156,17 @@ fn text<'a>(line: &'a Value, key: &str) -> &'a str {
     line[key].as_str().unwrap_or_default()
 }
 
+/// Returns the agent that a field of a log line names by its id or its signature. That of a manager
+/// has one name for all managers.
+fn agent<'a>(line: &'a Value, key: &str) -> &'a str {
+    match text(line, key) {
+        manager if manager.starts_with(&*AgentKind::Manager.to_string()) => MANAGER,
+        name => name.rsplit(':').next().unwrap_or_default(),
+    }
+}
+
 fn is_of_referee(line: &Value) -> bool {
-    AgentKind::Referee.is_valid_id(text(line, "component"))
+    AgentKind::Referee.is_valid_id(agent(line, "component"))
         && [SENT, REPLY, FAILED].contains(&text(line, "event_type"))
 }
 
@@ -168,12 +180,8 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         let time = Timestamp::parse(text(line, "timestamp"))?;
         let time = time.abs_diff(start).as_millis().to_string();
         if text(line, "event_type") == COMMENT {
-            let done = format!(
-                "{} {}",
-                lane(text(line, "component")),
-                text(line, "message")
-            );
-            rows.push(row(&time, &truncate(&sanitize(&done), MAX_TEXT), ""));
+            let done = format!("{} {}", agent(line, "component"), text(line, "message"));
+            rows.push(row(&time, &shown(&done), ""));
             continue;
         }
 
@@ -183,6 +191,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
         }
         rows.extend(draw(line, &lanes, &time));
     }
+
     Some(rows.join("\n"))
 }
 
@@ -193,6 +202,7 @@ fn heads(lanes: &[&str]) -> String {
         let head = truncate(&sanitize(lane), LANE_WIDTH - 2);
         heads += &format!("{head:<LANE_WIDTH$}");
     }
+
     heads
 }
 
@@ -200,22 +210,15 @@ fn heads(lanes: &[&str]) -> String {
 fn lanes(lines: &[Value]) -> Vec<&str> {
     let mut lanes = vec![MANAGER];
     for line in lines.iter().filter(|line| is_of_referee(line)) {
-        lanes.extend([text(line, "component"), lane(text(line, "peer"))]);
+        lanes.extend(["component", "peer"].map(|key| agent(line, key)));
     }
+
     lanes.sort_by_key(|lane| {
         let is_referee = AgentKind::Referee.is_valid_id(lane);
         (*lane != MANAGER, !is_referee, *lane)
     });
     lanes.dedup();
     lanes
-}
-
-/// Returns the lane of an agent: that of a manager has one head for all names of managers.
-fn lane(agent: &str) -> &str {
-    match agent {
-        manager if manager.starts_with(&*AgentKind::Manager.to_string()) => MANAGER,
-        agent => agent,
-    }
 }
 
 /// Returns a row of the diagram.
@@ -226,10 +229,7 @@ fn row(time: &str, lanes: &str, text: &str) -> String {
 /// Returns the row of a message, or of its failure with what came instead.
 fn draw(line: &Value, lanes: &[&str], time: &str) -> Vec<String> {
     let event = text(line, "event_type");
-    let (own, peer) = (
-        column(lanes, text(line, "component")),
-        column(lanes, lane(text(line, "peer"))),
-    );
+    let [own, peer] = ["component", "peer"].map(|key| column(lanes, agent(line, key)));
     let (from, to) = if event == REPLY {
         (peer, own)
     } else {
@@ -258,12 +258,18 @@ fn draw(line: &Value, lanes: &[&str], time: &str) -> Vec<String> {
     if let Some(ms) = line["elapsed_ms"].as_u64() {
         label += &format!(" ({ms} ms)");
     }
-    let shown = |text: &str| truncate(&sanitize(text.trim_end()), MAX_TEXT);
+
     let mut rows = vec![row(time, &String::from_iter(drawn), &shown(&label))];
     if event == FAILED && !text(line, "body").is_empty() {
         rows.push(row("", &empty, &shown(text(line, "body"))));
     }
+
     rows
+}
+
+/// Returns a text from a log as it is shown.
+fn shown(text: &str) -> String {
+    truncate(&sanitize(text), MAX_TEXT)
 }
 
 /// Returns the column of a lane.
@@ -289,5 +295,5 @@ fn label(line: &Value) -> String {
         ChooseMoveResponse::NAME => message["move"].to_string(),
         _ => String::new(),
     };
-    format!("{message_type} {detail}")
+    format!("{message_type} {detail}").trim_end().into()
 }

@@ -150,10 +150,7 @@ impl Manager {
     ) -> Result<Reply, HandlerError> {
         let referees = (self.store).read(|league| self.notifier.available_referees(league));
         let trusted = self.is_operator(request);
-        let meta = match trusted {
-            true => meta.clone(),
-            false => with_address(meta, request.peer),
-        };
+        let meta = self.judged_meta(meta, request, trusted);
         let mut application = Application {
             kind,
             meta: &meta,
@@ -190,6 +187,20 @@ impl Manager {
             },
         }
         Ok(registration_reply(kind, decision, self.program.league_id()))
+    }
+
+    /// Returns the description of an agent as it is judged: with the address from which it came,
+    /// and as that of a member if it shows a token that must not be replaced.
+    fn judged_meta(&self, meta: &AgentMeta, request: &Request, trusted: bool) -> AgentMeta {
+        let mut meta = match trusted {
+            true => meta.clone(),
+            false => with_address(meta, request.peer),
+        };
+        let token = request.envelope.auth_token.as_deref();
+        if token.is_some_and(|token| !token.is_empty()) && !self.hooks.replaces_tokens() {
+            meta.must_be_known = Some(true);
+        }
+        meta
     }
 
     /// Decides a registration and stores it.

@@ -1,56 +1,119 @@
-//! The examination of a player by `league check`. Our players pass, and one with a fault is told
-//! what it is.
+//! The examination of a player by `league check`: scripts of what a person sees.
 
+use super::support::golden::run_scripts;
 use super::support::*;
+use std::fs;
 use std::process::Command;
 
-/// A player of the tool, and the id that it asks for.
-const PLAYERS: [&str; 2] = ["random --player-id P02", "mcp:odd"];
-
-#[test]
-fn own_players_pass() {
-    for player in PLAYERS {
-        let test = TestLeague::new("system timeouts.move_timeout_sec=4");
-        let mut check = test.manager("check");
-        let options = format!("play {player} --manager {}", check.url());
-        let player = test.start("player", &options);
-        assert_eq!(check.wait().code(), Some(0), "{}", check.output());
-        let output = check.output();
-        check_contains(&output, "WOULD PLAY in our league");
-        assert!(!output.contains("warn"), "{output}");
-        player.line(" in league_2025_even_odd");
-        let leagues = test.folder.join("data/leagues");
-        assert!(!leagues.exists(), "it leaves no files of a league");
-    }
+/// Starts the player of a kind, which registers at this manager.
+fn start_player(test: &TestLeague, kind: &str, manager: &str) -> Option<TestProcess> {
+    let own = match kind {
+        "random" => "play random",
+        "by hand" => "play mcp:odd --until-stdin-closes",
+        "member of another league" => "play random --player-id P01",
+        "small" => {
+            test.edit("agents", "league_manager.endpoint", json!(manager));
+            let mut command = Command::new(executable("small_player"));
+            command.args(["--port", &free_port().to_string()]);
+            return Some(TestProcess::new(command.current_dir(&test.folder)));
+        }
+        fault => {
+            start_fake(fault, manager);
+            return None;
+        }
+    };
+    Some(test.spawn("league", &format!("{own} --manager {manager}")))
 }
 
-#[test]
-fn small_player_lacks_what_chapter_two_adds() {
-    let test = TestLeague::new("");
-    let mut check = test.manager("check");
-    test.edit("agents", "league_manager.endpoint", json!(check.url()));
-    let mut command = Command::new(executable("small_player"));
-    command.args(["--port", &free_port().to_string()]);
-    let _player = TestProcess::new(command.current_dir(&test.folder));
-    assert_eq!(check.wait().code(), Some(0), "{}", check.output());
-    let output = check.output();
-    for lack in [
-        "its tools are listed",
-        "a call for an unknown match is refused",
-    ] {
-        let line = output.lines().find(|line| line.contains(lack));
-        assert!(line.unwrap().starts_with("warn"), "{output}");
-    }
+/// Starts a fake player with a fault.
+fn start_fake(fault: &str, manager: &str) {
+    let kind = fault.to_string();
+    let player = FakeAgent::with_paths(move |path, request| {
+        let is_asked =
+            request["params"]["match_id"] == "REHEARSAL" && is_parity_call(&request["params"]);
+        match &*kind {
+            _ if path == "/nowhere" => fake::status("404 Not Found", "<p>Nothing is here"),
+            "error" if is_asked => FakeReply::Body(ERROR.into()),
+            "slow" if is_asked => FakeReply::Silence,
+            "hangs up" if request["method"] == "tools/list" => FakeReply::Close,
+            "wrong case" => valid_reply("P01", "Even", request),
+            _ if request["method"] == "tools/list" => FakeReply::Body(NO_TOOLS.into()),
+            _ => valid_reply("P01", "even", request),
+        }
+    });
+    let endpoint = match fault {
+        "dead" => format!("http://127.0.0.1:{}/mcp", free_port()),
+        "wrong path" => player.url.replace("/mcp", "/nowhere"),
+        _ => player.url,
+    };
+    register_player(manager, "P01", &endpoint);
 }
 
-#[test]
-fn player_with_a_fault_is_told_it() {
-    let test = TestLeague::new("system retry_policy.max_retries=1");
+const ERROR: &str =
+    r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "its choose fails"}}"#;
+const NO_TOOLS: &str = r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}"#;
+
+/// Returns what people see of an examination.
+fn examine(kind: &str) -> String {
+    let edits = "system timeouts.move_timeout_sec=3; system retry_policy.base_delay_sec=0.1";
+    let test = TestLeague::new(edits);
     let mut check = test.manager("check");
-    let player = FakeAgent::new(|request| valid_reply("P01", "Even", request));
-    register_player(&check.url(), "P01", &player.url);
-    assert_eq!(check.wait().code(), Some(1));
-    check.wait_for_error(
-        "would NOT play in our league: it answered choose_parity wrongly: parity_choice: got \"Even\"",
+    let saved = test.folder.join("data/agents/P01.json");
+    let member = json!({"agent_id": "P01", "registration_key": "0123456789abcdef", "league_id": "other",
+        "manager": check.url(), "endpoint": "http://127.0.0.1:8101/mcp", "token": "tok-p01-0123",
+        "proves_itself": true, "is_over": false});
+    let is_member = kind == "member of another league";
+    if is_member {
+        fs::create_dir_all(saved.parent().unwrap()).unwrap();
+        fs::write(&saved, member.to_string()).unwrap();
+    }
+
+    let player = start_player(&test, kind, &check.url());
+    let mut seen = String::new();
+    if is_member {
+        check.line("rejected ");
+        check.kill();
+    } else {
+        seen = format!("\nexit {:?}", check.wait().code().unwrap());
+    }
+    seen = check.output_so_far() + &seen;
+    if let Some(mut player) = player {
+        if kind == "by hand" {
+            player.line("Champion: ");
+            player.close_stdin(); // else it serves on
+        }
+        let end = player.wait().code();
+        seen += &format!("\nthe player (exit {}):\n", end.unwrap_or(1));
+        seen += &(player.output() + "\n" + &player.errors());
+    }
+    if is_member {
+        let kept: Value = json_of(&fs::read_to_string(saved).unwrap());
+        seen += &format!("\nits token: {}", kept["token"]);
+    }
+    assert!(
+        !test.folder.join("data/leagues").exists(),
+        "it leaves no files of a league"
     );
+    shown(&seen)
+}
+
+/// Returns the lines of an output without ports and answers of the player.
+fn shown(output: &str) -> String {
+    let mut lines = Vec::new();
+    for line in output.lines().filter(|line| !line.is_empty()) {
+        let (line, _) = line.split_once(", got {").unwrap_or((line, ""));
+        let words = line
+            .split(' ')
+            .map(|word| match word.strip_prefix("http://") {
+                Some(_) => "URL",
+                None => word,
+            });
+        lines.push(words.collect::<Vec<&str>>().join(" "));
+    }
+    lines.join("\n")
+}
+
+#[test]
+fn golden() {
+    run_scripts("check", || examine);
 }

@@ -503,40 +503,11 @@ fn league_on_an_ipv6_address_plays() {
     league.line("Champion");
 }
 
-/// The output of a player, and its lines. `~` stands between the pieces that are read.
-const OUTPUTS: &str = r#"
-one\ntwo\n | ["one","two"]
-one\r\n\r\ntwo\r\nthree | ["one","","two"]
-one\r~\n~\ntwo\n | ["one","","two"]
-10%\r20%\rdone\n | ["10%","20%","done"]
-10%\r~20%\r | ["10%"]
-P01: pr~int\n | ["P01: print"]"#;
-
-#[test]
-fn output_of_a_player_is_divided_into_lines() {
-    for [output, expected] in rows(OUTPUTS) {
-        let output = output.replace(r"\n", "\n").replace(r"\r", "\r");
-        let (mut rest, mut lines) = (Vec::new(), Vec::new());
-        for piece in output.split('~') {
-            rest.extend(piece.bytes());
-            while let Some(line) = output::take_line(&mut rest) {
-                lines.push(line);
-            }
-        }
-        assert_eq!(json!(lines).to_string(), expected, "{output:?}");
-    }
-
-    let mut long = vec![b'x'; output::MAX_LINE + 1];
-    let line = output::take_line(&mut long).unwrap();
-    assert_eq!((line.len(), long), (8192, vec![b'x']));
-}
-
 /// Changes of a player in Python, and what the terminal then says. A `choose` that waits for input
 /// would lose by time.
 const FIRST_MISTAKES: &str = r#"
 return random | import sys; print("bar", end="\r"); print("at 2 s", file=sys.stderr); return random | player.py: bar\nplayer.py: bar\n
 return random | import sys; print("at 2 s", file=sys.stderr); return random | player.py: at 2 s\nplayer.py: at 2 s\n
-return random | print("your move? ", end="", flush=True); import time; time.sleep(0.7); return random | player.py: your move? \nplayer.py: your move? \n
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
 run(choose) | pass | player.py (P01) has ended (

@@ -277,6 +277,7 @@ fn only_what_the_referee_has_sent_and_its_replies_are_drawn() {
 /// A line, its other fields, and its row.
 const DRAWN: &str = r#"
 10:00:11 REF01 reply_received GAME_JOIN_ACK P01 | {"message": {"accept": false}} | |<--------|         |  GAME_JOIN_ACK accept false
+10:00:11 referee:REF01 reply_received GAME_JOIN_ACK player:P01 | {"message": {"accept": false}} | |<--------|         |  GAME_JOIN_ACK accept false
 10:00:11 REF01 message_sent CHOOSE_MOVE_CALL P02 | {"message": {"position": "X 2\n3 4"}} | |------------------>|  CHOOSE_MOVE_CALL X 2 / 3 4
 10:00:11 P02 comment CHOOSE_MOVE_CALL - | {"message": "chose 5: it is the middle"} | 1500  P02 chose 5: it is the middle"#;
 

@@ -341,6 +341,7 @@ fn position(turn: &Turn) -> String {
     if turn.game_type != tic_tac_toe::GAME.game_type {
         return position.clone();
     }
+
     let mark = if turn.move_number % 2 == 1 { "X" } else { "O" };
     format!("{position}\nYou are {mark}, and move now; three in a row win.")
 }

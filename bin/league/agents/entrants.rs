@@ -60,6 +60,7 @@ pub fn words(command: &str) -> Vec<&str> {
         words.push(split.0);
         rest = split.1.trim_start();
     }
+
     words
 }
 
@@ -69,6 +70,7 @@ pub fn text(entrants: &[Entrant]) -> String {
     for Entrant { name, command } in entrants {
         text += &format!("{name}\t{command}\n");
     }
+
     text
 }
 

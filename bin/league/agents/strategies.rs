@@ -33,9 +33,7 @@ const fn example(game_type: &'static str, name: &'static str, choose: Strategy) 
 }
 
 static EXAMPLES: &[Example] = &[
-    example(ANY_GAME, "random", |turn| {
-        random_move(turn, &turn.legal_moves)
-    }),
+    example(ANY_GAME, "random", random),
     example("even_odd", "even", |_| Parity::Even.to_string()),
     example("even_odd", "odd", |_| Parity::Odd.to_string()),
     example("even_odd", "alternate", alternate),
@@ -71,11 +69,6 @@ pub fn names(game_type: &str) -> Vec<&'static str> {
 /// Returns the names of all strategies.
 pub fn all_names() -> impl Iterator<Item = &'static str> {
     EXAMPLES.iter().map(|example| example.name)
-}
-
-/// Returns one of some moves, each with the same chance.
-fn random_move(turn: &Turn, moves: &[String]) -> String {
-    moves[turn.random_index(moves.len())].clone()
 }
 
 fn opposite(parity: Parity) -> Parity {
@@ -116,6 +109,11 @@ fn tendency(choices: impl Iterator<Item = Parity>, fading: f64) -> Option<Parity
     } else {
         None
     }
+}
+
+/// Plays any legal move.
+fn random(turn: &Turn) -> String {
+    turn.legal_moves[turn.random_index(turn.legal_moves.len())].clone()
 }
 
 /// Plays the opposite of its own last choice.
@@ -163,6 +161,7 @@ fn pattern(turn: &Turn) -> String {
             return differ(turn, Some(next));
         }
     }
+
     differ(turn, None)
 }
 

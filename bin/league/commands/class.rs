@@ -43,6 +43,7 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
     if !args.has("--referees") {
         args.set("--referees", REFEREES);
     }
+
     if !args.has("--contact-endpoint") {
         listen_for_others(&mut args)?;
     }

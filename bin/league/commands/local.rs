@@ -69,9 +69,11 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     if kind == LeagueKind::Local && entrants.iter().any(|one| one.is_own() || one.is_remote()) {
         hide_seed(args)?;
     }
+
     if args.has("--no-deadline") {
         args.set("--move-timeout-sec", "86400");
     }
+
     args.set("--players", &entrants.len().to_string());
     set_default(args, "--referees", "2");
     set_default(args, "--lead-sec", "0");
@@ -89,9 +91,11 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
     {
         check_stored(args, stored, &entrants)?;
     }
+
     if kind.is_practice() && !is_by_hand(&entrants) {
         set_default(args, "--move-timeout-sec", PRACTICE_MOVE_TIMEOUT);
     }
+
     Ok(Setup {
         kind,
         own: own_names(args, &entrants),
@@ -102,12 +106,12 @@ fn prepare(args: &mut Args) -> Result<Setup, Exit> {
 }
 
 fn league_kind(args: &Args) -> Result<LeagueKind, Exit> {
-    let cycles = args.number("--cycles", 1..=400);
-    let hint = |exit: Exit| Exit::usage(format!("{} (make: CYCLES=20)", exit.message));
-    let has_cycles = cycles.map_err(hint)?.is_some();
+    let cycles = args
+        .number("--cycles", 1..=400)
+        .map_err(|exit| Exit::usage(format!("{} (make: CYCLES=20)", exit.message)))?;
     if args.has("--new") {
         Ok(LeagueKind::Comparison)
-    } else if has_cycles || args.has("--mine") {
+    } else if cycles.is_some() || args.has("--mine") {
         Ok(LeagueKind::Practice)
     } else {
         Ok(LeagueKind::Local)
@@ -181,6 +185,7 @@ fn check_stored(args: &mut Args, stored: &League, entrants: &[Entrant]) -> Resul
              --fresh, or name other data with --data DIR"
         )));
     }
+
     Ok(())
 }
 
@@ -254,10 +259,12 @@ fn own_commands(args: &Args) -> Vec<&str> {
     if let Some(new) = args.text("--new") {
         return vec![new, args.text("--old").unwrap_or("random")];
     }
+
     let mut commands = Vec::new();
     for value in args.all("--mine") {
         commands.extend(value.split(',').map(str::trim));
     }
+
     commands.retain(|command| !command.is_empty());
     commands
 }
@@ -271,6 +278,7 @@ fn own_names(args: &Args, entrants: &[Entrant]) -> Vec<String> {
         own = entrants.to_vec();
         own.retain(Entrant::is_own);
     }
+
     own.into_iter().map(|entrant| entrant.name).collect()
 }
 

@@ -69,8 +69,8 @@ pub fn run(name: &str) -> Result<(), Exit> {
 
 /// Checks that Cargo or Python has no other use for the name of a player.
 fn check_name(name: &str, stem: &str) -> Result<(), Exit> {
-    let is_legal = |c| matches!(c, 'a'..='z' | '0'..='9' | '_');
-    let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase()) && stem.chars().all(is_legal);
+    let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase())
+        && (stem.chars()).all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_'));
     if !is_name || CARGO_NAMES.contains(&name) {
         return Err(Exit::usage(format!(
             "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
@@ -116,10 +116,12 @@ pub fn copy_small_league(name: &str) -> Result<(), Exit> {
     ] {
         fs::copy(format!("bin/small/{file}"), format!("{folder}/{file}"))?;
     }
+
     for kind in ["manager", "referee", "player"] {
         let entry = program_entry(&format!("{name}_{kind}"), &format!("{folder}/{kind}.rs"));
         manifest.write_all(entry.as_bytes())?;
     }
+
     print_line(&format!("{folder} is yours; make faults OF={folder}"));
     Ok(())
 }

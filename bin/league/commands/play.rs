@@ -34,6 +34,7 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     if name == example {
         return player::start(args, options);
     }
+
     print_line("to play by hand, open this address in a browser:");
     let ends_with_league = args.has("--until-stdin-closes");
     player::start(args, played_by_hand(name, options))?;
@@ -42,6 +43,7 @@ pub fn run(args: Args, name: &str) -> Result<(), Exit> {
     if !ends_with_league {
         print_line("the league is over; still serving (Ctrl-C ends it)");
     }
+
     loop {
         thread::park();
     }

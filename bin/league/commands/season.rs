@@ -5,7 +5,7 @@
 //! of the command line counts, except for local leagues. `--promote N` prints the entrants of the
 //! next stage: the best of each folder by what their choices were worth before the draws.
 
-use crate::agents::entrants::{self, Entrant};
+use crate::agents::entrants;
 use crate::files::finished_leagues;
 use crate::page::expected_points::expected_by_player;
 use crate::page::tables::columns;
@@ -89,6 +89,7 @@ pub fn run(args: &Args, operands: &[String]) -> Result<(), Exit> {
     if count.is_none() && !players.is_empty() {
         print_line(&table(&rank_players(players)));
     }
+
     match left_out {
         0 => Ok(()),
         _ => Err(Exit::failure("")),
@@ -110,8 +111,8 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
     let file = league_folder(folder, &league.league_id).join(entrants::FILE);
     let entrants = entrants::read(&file)?;
     for row in rows.into_iter().take(count) {
-        let is_named = |entrant: &&Entrant| entrant.name == row.display_name;
-        match entrants.iter().find(is_named) {
+        let mut entrants = entrants.iter();
+        match entrants.find(|entrant| entrant.name == row.display_name) {
             Some(entrant) => print_whole_line(entrants::text(&[entrant.clone()]).trim_end()),
             None => print_error(&sanitize(&format!(
                 "{} is no name in {}",
@@ -120,6 +121,7 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
             ))),
         }
     }
+
     Ok(())
 }
 

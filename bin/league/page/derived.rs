@@ -48,5 +48,6 @@ fn positions(view: &LeagueView) -> BTreeMap<String, String> {
             positions.insert(the_match.match_id.clone(), position);
         }
     }
+
     positions
 }

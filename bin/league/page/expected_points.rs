@@ -35,6 +35,7 @@ pub fn outcomes(game_type: &str, scoring: &Scoring) -> BTreeMap<String, Vec<[i32
             outcomes.insert(pair_name(&pair), points);
         }
     }
+
     outcomes
 }
 
@@ -45,6 +46,7 @@ fn mean(outcomes: &[[i32; 2]]) -> [f64; 2] {
         sums[0] += points[0];
         sums[1] += points[1];
     }
+
     sums.map(|sum| f64::from(sum) / outcomes.len() as f64)
 }
 
@@ -56,6 +58,7 @@ pub fn pair_values(game_type: &str, scoring: &Scoring) -> PairValues {
             values.insert(pair, mean(&points));
         }
     }
+
     values
 }
 
@@ -114,6 +117,7 @@ pub fn gains<'a>(the_match: &'a MatchView, values: &PairValues) -> Vec<Gain<'a>>
             expected: expected.map(|both| both[seat]),
         });
     }
+
     gains
 }
 
@@ -129,6 +133,7 @@ pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
     for row in &view.standings {
         sums.insert(row.player_id.clone(), 0.0);
     }
+
     for the_match in view.matches() {
         for gain in gains(the_match, &values) {
             if let Some(sum) = sums.get_mut(gain.player) {
@@ -136,5 +141,6 @@ pub fn expected_by_player(view: &LeagueView) -> BTreeMap<String, f64> {
             }
         }
     }
+
     sums
 }

@@ -119,6 +119,7 @@ fn plain_table(view: &LeagueView) -> String {
         let points = row.points;
         table += &format!("<tr><td>{rank}</td><td>{name}</td><td>{points}</td></tr>\n");
     }
+
     table + "</table>"
 }
 
@@ -140,5 +141,6 @@ fn traces(view: &LeagueView, logs: &Path) -> BTreeMap<String, String> {
             traces.insert(match_id.clone(), diagram);
         }
     }
+
     traces
 }

@@ -7,12 +7,12 @@ use crate::page::expected_points::{PairValues, expected_in_match, pair_name, pai
 use crate::page::view::{LeagueView, MatchView};
 use league::games::{self, Move};
 use league::program::terminal::{pad, sanitize, width};
-use league::protocol::Standing;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 
-/// The heads of a league's table, see `standing_cells`.
-const STANDING_HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points";
+/// The heads of a league's table, see `standings`.
+const STANDING_HEADS: &str = "Rank,Id,Player,Played,Wins,Draws,Losses,Points,Expected points,\
+    Technical losses";
 /// The heads of the results, see `result_row`.
 const RESULT_HEADS: &str = "Match,Round,Recorded at,Player A,Name A,Player B,Name B,Ending,Winner,\
     Number,Choice A,Choice B,Points A,Points B,Expected A,Expected B,Referee,Reason,Moves";
@@ -44,24 +44,12 @@ pub fn columns(heads: &str, text_columns: usize, rows: impl Iterator<Item = Valu
         }
         lines.push(row.join("  "));
     }
+
     lines.join("\n")
 }
 
 fn terminal_cell(cell: &Value) -> String {
     cell.as_str().map_or(cell.to_string(), sanitize)
-}
-
-fn standing_cells(row: &Standing, rank: &str) -> Vec<Value> {
-    vec![
-        rank.into(),
-        row.player_id.clone().into(),
-        row.display_name.clone().into(),
-        row.played.into(),
-        row.wins.into(),
-        row.draws.into(),
-        row.losses.into(),
-        row.points.into(),
-    ]
 }
 
 /// Returns a file with a table for spreadsheets. It begins with the mark by which they know UTF-8.
@@ -72,6 +60,7 @@ pub fn csv(heads: &str, rows: impl Iterator<Item = Value>) -> String {
         let cells: Vec<String> = cells.map(csv_cell).collect();
         text += &(cells.join(",") + "\r\n");
     }
+
     text
 }
 
@@ -88,9 +77,11 @@ fn csv_cell(value: &Value) -> String {
     if text.trim_start().starts_with(signs) && text.parse::<i32>().is_err() {
         text.insert(0, '\'');
     }
+
     if text.contains(['"', ',', ';', '\'']) {
         text = format!("\"{}\"", text.replace('"', "\"\""));
     }
+
     text
 }
 
@@ -105,6 +96,7 @@ pub fn results(view: &LeagueView) -> String {
             }
         }
     }
+
     csv(RESULT_HEADS, rows.into_iter())
 }
 
@@ -166,11 +158,19 @@ pub fn standings(view: &LeagueView, expected: &BTreeMap<String, f64>) -> String 
     for (row, rank) in view.standings.iter().zip(&view.ranks) {
         let agent = view.agents.iter().find(|agent| agent.id == row.player_id);
 
-        let mut cells = standing_cells(row, rank);
-        cells.push(json!(expected.get(&row.player_id)));
-        cells.push(json!(agent.and_then(|agent| agent.technical_losses)));
-        rows.push(Value::from(cells));
+        rows.push(json!([
+            rank,
+            row.player_id,
+            row.display_name,
+            row.played,
+            row.wins,
+            row.draws,
+            row.losses,
+            row.points,
+            expected.get(&row.player_id),
+            agent.and_then(|agent| agent.technical_losses)
+        ]));
     }
-    let heads = format!("{STANDING_HEADS},Expected points,Technical losses");
-    csv(&heads, rows.into_iter())
+
+    csv(STANDING_HEADS, rows.into_iter())
 }

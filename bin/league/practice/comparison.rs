@@ -14,11 +14,10 @@
 //! wrong far too often.
 
 use crate::page::expected_points::{gains, pair_values_in};
-use crate::page::view::{AgentView, LeagueView, RoundView};
+use crate::page::view::{AgentView, LeagueView};
 use crate::practice::statistics::{Sample, shown_name};
 use league::protocol::AgentKind;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// The gain of points per match for which the test looks.
 pub const DELTA: f64 = 0.05;
@@ -76,6 +75,7 @@ pub fn pairings(players: &[String], seed: Option<u64>) -> Vec<Vec<[String; 2]>> 
             rounds.push(pairs);
         }
     }
+
     rounds
 }
 
@@ -164,8 +164,8 @@ impl<'a> Comparison<'a> {
     pub fn newest(view: &'a LeagueView) -> Option<Comparison<'a>> {
         let practice = view.league.practice.as_ref()?;
         let mut rounds = view.rounds.iter();
-        let has_open = |round: &Arc<RoundView>| round.matches.iter().any(|m| m.ending.is_none());
-        let over = rounds.position(has_open).unwrap_or(view.rounds.len());
+        let open = rounds.position(|round| round.matches.iter().any(|m| m.ending.is_none()));
+        let over = open.unwrap_or(view.rounds.len());
         let blocks = over / rounds_of_block(view.standings.len());
         practice
             .is_comparison
@@ -206,6 +206,7 @@ impl<'a> Comparison<'a> {
         if evidence >= 1.0 && self.new.technical_losses > Some(0) {
             return -1.0;
         }
+
         evidence.clamp(-1.0, 1.0)
     }
 
@@ -270,12 +271,14 @@ impl<'a> Comparison<'a> {
             let differences = Sample::of(entries.map(|entry| entry.new - entry.old));
             gains.push((differences.mean, shown_name(rival)));
         }
+
         gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
 
         let mut lines = Vec::new();
         for (gain, rival) in gains {
             lines.push(format!("  {rival:<17} {gain:+.2}"));
         }
+
         lines.join("\n")
     }
 }

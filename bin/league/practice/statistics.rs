@@ -101,6 +101,7 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     for the_match in view.matches() {
         all_gains.extend(gains(the_match, &values));
     }
+
     let Reference { points, name } = reference(view, &all_gains);
     let has_draws = !values.is_empty();
     let mut players: Vec<&AgentView> = view.agents.iter().collect();
@@ -123,10 +124,12 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
     for (line, row) in lines.zip(&rows) {
         report += &format!("\n{line}  {}", row.sample.grade(points));
     }
+
     report += &format!("\n\ncompared with {name}, which gets {points:.2}");
     if report.contains('?') {
         report += "\n\"?\": perhaps by luck, play more cycles";
     }
+
     report
 }
 
@@ -156,6 +159,7 @@ fn rows(players: &[&AgentView], gains: &[Gain], has_draws: bool, own_names: &[St
     for player in &own {
         rows.push(row(shown_name(player), player, &rivals, gains, has_draws));
     }
+
     rows.sort_by(|one, other| other.sample.mean.total_cmp(&one.sample.mean));
 
     if let [player] = own[..] {
@@ -169,6 +173,7 @@ fn rows(players: &[&AgentView], gains: &[Gain], has_draws: bool, own_names: &[St
             });
         }
     }
+
     rows
 }
 
@@ -192,6 +197,7 @@ fn row(
             });
         }
     }
+
     let id = player.id.clone();
     Row {
         id,

@@ -8,13 +8,13 @@
 use crate::page::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
 use league::manager::control::NOTHING_CHANGED;
+use league::manager::journal::OPERATOR_FILE;
 use league::manager::operator_file;
 use league::manager::screen::{LEADERS, grid};
 use league::net::call_error::CallError;
 use league::net::client::{Client, MessageContext, Peer, new_conversation};
 use league::net::sync::spawn;
 use league::program::args::{Args, CLIENT, COMMON, Exit, Usage};
-use league::program::config::Config;
 use league::program::terminal::{plural, print_line, sanitize};
 use league::program::{Program, data_folder, load_config, open_log, read_operator_token, storage};
 use league::protocol::{
@@ -24,7 +24,6 @@ use league::protocol::{
 use league::values::Endpoint;
 use std::io::{BufRead, stdin};
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
 
 /// The usage of each command to a manager. The same commands may be typed into its terminal.
 pub const USAGES: [Usage; 7] = [
@@ -62,10 +61,8 @@ pub fn run(args: &Args, command: &str, player: Option<&str>) -> Result<(), Exit>
     Operator::new(args)?.run(command, player)
 }
 
-/// Returns the file in a league's folder that says where its manager is.
-pub fn address_file(data: &Path, league_id: &str) -> PathBuf {
-    storage::league_folder(data, league_id).join("manager.url")
-}
+/// The file in a league's folder that says where its manager is.
+pub const ADDRESS_FILE: &str = "manager.url";
 
 /// The player that a command names.
 #[derive(Default)]
@@ -84,19 +81,32 @@ struct Operator {
 }
 
 impl Operator {
-    /// Finds the manager: the one that the command line names, or whose data folder this is.
+    /// Finds the manager: the one that the command line names, or whose data folder this is. The
+    /// operator's token in this folder is for its own manager only.
     fn new(args: &Args) -> Result<Operator, Exit> {
         let config = load_config(args)?;
         let league_id = config.league.league_id.clone();
         let client = Client::new("launcher", open_log(args, "launcher"));
         client.set_identity("launcher", &league_id);
 
-        let manager = address(args, &config);
-        let token = read_operator_token(args)?;
+        let folder = storage::league_folder(&data_folder(args), &league_id);
+        let stored = storage::read_text(&folder.join(ADDRESS_FILE)).unwrap_or_default();
+        let stored = stored.trim();
+        let manager = match Endpoint::parse(stored) {
+            Ok(_) if !args.has("--manager") => stored,
+            _ => config.manager(),
+        };
+
+        let mut token = read_operator_token(args)?;
+        if token.is_none() && Endpoint::is_same_address(stored, manager) {
+            let stored = storage::read_text(&folder.join(OPERATOR_FILE)).ok();
+            token = stored.map(|token| token.trim().into());
+        }
+
         Ok(Operator {
             client,
-            token: token.or_else(|| stored_token(args, &league_id, &manager)),
-            manager: Peer::manager(&manager, config.generic_limit()),
+            token,
+            manager: Peer::manager(manager, config.generic_limit()),
             league_id,
         })
     }
@@ -146,6 +156,7 @@ impl Operator {
         for line in status_lines(&view) {
             print_line(&line);
         }
+
         Ok(())
     }
 
@@ -238,30 +249,8 @@ fn split_address(text: &str) -> (Option<&str>, Option<String>) {
     {
         return (Some(name.trim()), Some(word.into()));
     }
+
     (Some(text), None)
-}
-
-/// Returns the URL of the manager.
-fn address(args: &Args, config: &Config) -> String {
-    let file = address_file(&data_folder(args), &config.league.league_id);
-    match storage::read_text(&file) {
-        Ok(address) if !args.has("--manager") && Endpoint::parse(address.trim()).is_ok() => {
-            address.trim().into()
-        }
-        _ => config.manager().into(),
-    }
-}
-
-/// Returns the operator's token of the league in our data folder, if its manager is the one that we
-/// call.
-fn stored_token(args: &Args, league_id: &str, manager: &str) -> Option<String> {
-    let file = address_file(&data_folder(args), league_id);
-    let address = storage::read_text(&file).ok()?;
-    if !Endpoint::is_same_address(address.trim(), manager) {
-        return None;
-    }
-    let token = storage::read_text(&file.with_file_name("operator.token")).ok()?;
-    Some(token.trim().into())
 }
 
 /// Returns what an order has done, and how it is undone.
@@ -339,6 +328,7 @@ fn run_line(args: &Args, line: &str) -> Result<(), Exit> {
     } else {
         print_help();
     }
+
     Ok(())
 }
 
@@ -347,6 +337,7 @@ fn print_help() {
         let command = usage.name.trim_start_matches("league ");
         print_line(&format!("  {command:<24} {}", usage.about));
     }
+
     print_line("  help                     these words");
 }
 

@@ -81,16 +81,14 @@ pub fn first_losses(league: &League, logs: &Path) -> Vec<String> {
     lines
 }
 
-/// Returns the names of the players that have lost all their matches technically.
-pub fn players_without_a_match(league: &League) -> Vec<String> {
-    let mut names = Vec::new();
-    for player in league.members(AgentKind::Player) {
+/// Returns the name of a player that has lost all its matches technically.
+pub fn player_without_a_match(league: &League) -> Option<String> {
+    let mut players = league.members(AgentKind::Player).into_iter();
+    let player = players.find(|player| {
         let mut matches = league.matches_of(&player.id).peekable();
-        if matches.peek().is_some() && matches.all(|the_match| has_failed(the_match, &player.id)) {
-            names.push(sanitize(&player.name_and_id()));
-        }
-    }
-    names
+        matches.peek().is_some() && matches.all(|the_match| has_failed(the_match, &player.id))
+    })?;
+    Some(sanitize(&player.name_and_id()))
 }
 
 /// Returns true if a player has lost a match technically.

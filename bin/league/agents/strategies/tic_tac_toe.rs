@@ -4,8 +4,13 @@
 //! They read the position to see which squares each player has taken: it shows a free square by its
 //! number.
 
-use super::{Turn, random_move};
 use league::games::tic_tac_toe::{LINES, SQUARES};
+use league::player::turn::Turn;
+
+/// Returns one of some moves, each with the same chance.
+fn random_move(turn: &Turn, moves: &[String]) -> String {
+    moves[turn.random_index(moves.len())].clone()
+}
 
 /// Returns true if some squares contain a whole line.
 fn has_line(squares: &str) -> bool {
@@ -22,6 +27,7 @@ fn squares_with(turn: &Turn, mark: &str) -> String {
             squares += square;
         }
     }
+
     squares
 }
 
@@ -52,6 +58,7 @@ pub fn blocks(turn: &Turn) -> String {
             }
         }
     }
+
     random_move(turn, &turn.legal_moves)
 }
 
@@ -74,6 +81,7 @@ pub fn perfect(turn: &Turn) -> String {
             best.push(square.to_string());
         }
     }
+
     random_move(turn, &best)
 }
 
@@ -92,5 +100,6 @@ fn outcome(own: &str, theirs: &str) -> i32 {
         }
         best = best.max(Some(value));
     }
+
     best.unwrap_or(0) // a full board is a draw
 }
