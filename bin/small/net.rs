@@ -35,6 +35,7 @@ pub struct Agent {
     pub manager_url: String,
     pub settings: Settings,
     pub league_file: LeagueFile,
+    /// Without `--seed` it is another one in every run.
     seed: u64,
     log: Mutex<File>,
 }
@@ -171,6 +172,7 @@ impl Agent {
         Err(error)
     }
 
+    /// Takes the message out of a JSON-RPC reply. A refusal is an error with the code that came.
     fn read_reply<T: DeserializeOwned>(&self, peer: &str, text: &str) -> Result<T, ProtocolError> {
         let reply: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &reply["result"];
@@ -369,6 +371,7 @@ pub fn serve<M: Message + Send + 'static>(
 ) -> mpsc::Receiver<M> {
     let (sender, accepted) = mpsc::channel();
     thread::spawn(move || {
+        // The threads of a scope may borrow what they share.
         let (agent, handle, sender) = (&agent, &handle, &sender);
         thread::scope(|scope| {
             for request in server.incoming_requests() {

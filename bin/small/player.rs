@@ -19,8 +19,8 @@ use net::{Agent, Decision};
 use std::process;
 use std::sync::{Arc, Mutex};
 
-/// What a player knows when it must choose. The names are those of both templates, `bin/player.rs`
-/// and `bin/player.py`.
+/// What a player knows when it must choose. In chapter two, `bin/player.rs` and `bin/player.py` have
+/// the same names.
 #[allow(dead_code, reason = "a better `choose` uses them")]
 struct Turn {
     player_id: String,
