@@ -35,8 +35,7 @@ pub struct Agent {
     pub manager_url: String,
     pub settings: Settings,
     pub league_file: LeagueFile,
-    /// Without `--seed` it is another one in every run.
-    seed: u64,
+    seed: Option<u64>,
     log: Mutex<File>,
 }
 
@@ -82,7 +81,7 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
         manager_url,
         settings,
         league_file,
-        seed: options.seed.unwrap_or_else(|| fastrand::u64(..)),
+        seed: options.seed,
     };
     Ok((agent, server, options))
 }
@@ -132,7 +131,8 @@ impl Agent {
     /// `fastrand::seed` in `main` does not do this. It seeds one thread, and each match and each
     /// request has a thread of its own.
     pub fn random(&self, match_id: &str) -> fastrand::Rng {
-        fastrand::Rng::with_seed(values::derive_seed(self.seed, &[&self.id, match_id]))
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        fastrand::Rng::with_seed(values::derive_seed(seed, &[&self.id, match_id]))
     }
 
     // ------------------------------------------------------------ Client

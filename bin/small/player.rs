@@ -33,10 +33,9 @@ struct Turn {
 }
 
 impl Turn {
-    /// Returns even or odd at random. With `--seed` it is the same in every run.
+    /// Returns even or odd at random. With `--seed` it is the same in every run, and at every call.
     fn random(&self) -> Parity {
-        let random = self.agent.random(&self.match_id).usize(..2);
-        [Parity::Even, Parity::Odd][random]
+        [Parity::Even, Parity::Odd][self.agent.random(&self.match_id).usize(..2)]
     }
 }
 
