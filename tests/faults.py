@@ -86,6 +86,20 @@ def send(port, call, at_answer=None, timeout=20):
         connection.close()
 
 
+def status_for(port, length):
+    """Posts a body of so many bytes; returns the HTTP status of the answer, or None."""
+    head = f"POST /mcp HTTP/1.1\r\nHost: x\r\nContent-Length: {length}\r\n\r\n"
+    try:
+        with socket.create_connection(("127.0.0.1", port), 10) as one:
+            try:
+                one.sendall(head.encode() + length * b" ")
+            except OSError:
+                pass  # it may answer, and close, before it has all
+            return int(one.recv(20).split()[1])
+    except (OSError, ValueError, IndexError):
+        return None
+
+
 def ask(port, message, timeout=10):
     """Sends a league message; returns the message that answers it, {} if there is none."""
     method = METHODS[message["message_type"]]
@@ -697,7 +711,7 @@ def slow_player(programs):
 
 def flood(programs):
     """A body of 100 MB and 1,000 silent connections come to the manager, a referee and a player, which may open 1,024
-    files each. They are held for five seconds, and let go; then a league is played."""
+    files each. They are held for five seconds, and let go; then each gets a body of 1 MB, and a league is played."""
     with League(programs, max_files=1024) as league:
         league.start(begin=False)
         ports = [league.commands[name][1] for name in ("manager", "REF01", "P01")]
@@ -733,6 +747,8 @@ def flood(programs):
         for name, port in zip(("the manager", "REF01", "P01"), ports):
             if not wait(lambda: send(port, ping, timeout=2), 10):
                 raise Falls(f"after the flood {name} takes no request any more")
+            if (status := status_for(port, 1000000)) != 413:
+                raise Falls(f"{name} answers a body of 1 MB with {status or 'nothing'}, not with 413")
         league.watcher.register()
         league.end()
 

@@ -35,7 +35,7 @@ pub struct Agent {
     pub manager_url: String,
     pub settings: Settings,
     pub league_file: LeagueFile,
-    seed: u64,
+    seed: Option<u64>,
     log: Mutex<File>,
 }
 
@@ -81,7 +81,7 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
         manager_url,
         settings,
         league_file,
-        seed: options.seed.unwrap_or_else(|| fastrand::u64(..)),
+        seed: options.seed,
     };
     Ok((agent, server, options))
 }
@@ -131,7 +131,8 @@ impl Agent {
     /// `fastrand::seed` in `main` does not do this. It seeds one thread, and each match and each
     /// request has a thread of its own.
     pub fn random(&self, match_id: &str) -> fastrand::Rng {
-        fastrand::Rng::with_seed(values::derive_seed(self.seed, &[&self.id, match_id]))
+        let seed = self.seed.unwrap_or_else(|| fastrand::u64(..));
+        fastrand::Rng::with_seed(values::derive_seed(seed, &[&self.id, match_id]))
     }
 
     // ------------------------------------------------------------ Client
@@ -171,6 +172,7 @@ impl Agent {
         Err(error)
     }
 
+    /// Takes the message out of a JSON-RPC reply. A refusal is an error with the code that came.
     fn read_reply<T: DeserializeOwned>(&self, peer: &str, text: &str) -> Result<T, ProtocolError> {
         let reply: Value = serde_json::from_str(text).unwrap_or_default();
         let result = &reply["result"];
@@ -369,6 +371,7 @@ pub fn serve<M: Message + Send + 'static>(
 ) -> mpsc::Receiver<M> {
     let (sender, accepted) = mpsc::channel();
     thread::spawn(move || {
+        // The threads of a scope may borrow what they share.
         let (agent, handle, sender) = (&agent, &handle, &sender);
         thread::scope(|scope| {
             for request in server.incoming_requests() {

@@ -19,8 +19,8 @@ use net::{Agent, Decision};
 use std::process;
 use std::sync::{Arc, Mutex};
 
-/// What a player knows when it must choose. The names are those of both templates, `bin/player.rs`
-/// and `bin/player.py`.
+/// What a player knows when it must choose. In chapter two, `bin/player.rs` and `bin/player.py` have
+/// the same names.
 #[allow(dead_code, reason = "a better `choose` uses them")]
 struct Turn {
     player_id: String,
@@ -33,10 +33,9 @@ struct Turn {
 }
 
 impl Turn {
-    /// Returns even or odd at random. With `--seed` it is the same in every run.
+    /// Returns even or odd at random. With `--seed` it is the same in every run, and at every call.
     fn random(&self) -> Parity {
-        let random = self.agent.random(&self.match_id).usize(..2);
-        [Parity::Even, Parity::Odd][random]
+        [Parity::Even, Parity::Odd][self.agent.random(&self.match_id).usize(..2)]
     }
 }
 

@@ -104,7 +104,7 @@ impl Match {
             return GAME.forfeit(&players, &[], &joined.map(Result::err));
         }
 
-        // Ask both at the same time. A player that gives no legal choice loses.
+        // Ask both at the same time. A player that gives no legal choice loses: it has no move.
         self.enter(MatchState::CollectingChoices);
         let choices = both(|seat| self.collect_choice(seat));
         let moves: Vec<Move> = choices.iter().flatten().cloned().collect();
