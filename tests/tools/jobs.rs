@@ -121,7 +121,7 @@ fn faulty_entrants_are_refused_with_their_line() {
     };
     for [entrants, arguments, words] in rows(WRONG) {
         let entrants = entrants.replace(';', "\n").replace(':', "\t");
-        let (code, output) = run(&entrants, &arguments);
+        let (code, output) = run(&entrants, arguments);
         assert!(
             code == Some(2) && output.contains(words),
             "{arguments}: {output}"

@@ -2,8 +2,8 @@
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
+use crate::agents::entrants;
 use crate::agents::strategies::{self, PastMatch, Turn};
-use crate::agents::{entrants, output};
 use crate::commands::local::name_players;
 use crate::page::expected_points::{coin_points, pair_values};
 use crate::practice::statistics::{Sample, completeness, report};
