@@ -4,7 +4,7 @@
 use super::matches_of;
 use super::support::pages::{agent, between, check_words, document, get, start};
 use super::support::*;
-use crate::page::render;
+use crate::show::render;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;
@@ -296,7 +296,7 @@ fn report_of_a_practice_shows_means_with_errors_and_a_heat_map() {
 }
 
 /// Returns a document as the server has it.
-fn decode_view(document: &Value) -> crate::page::view::LeagueView {
+fn decode_view(document: &Value) -> crate::show::view::LeagueView {
     serde_json::from_value(document.clone()).unwrap()
 }
 

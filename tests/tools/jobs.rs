@@ -3,7 +3,7 @@
 
 use super::run_command;
 use super::support::*;
-use crate::agents::entrants::{self, Entrant};
+use crate::start::entrants::{self, Entrant};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;

@@ -340,7 +340,7 @@ fn page_has_a_name_for_each_tiebreak() {
     let error = error.to_string(); // it names the legal words
     let words: Vec<&str> = error.split('`').skip(3).step_by(2).collect();
     assert_eq!(words[0], "wins");
-    let page = include_str!("../../bin/league/page/page.js");
+    let page = include_str!("../../bin/league/show/page.js");
     let ties = between(page, "const TIES = {", "}");
     for word in words {
         assert!(

@@ -5,11 +5,11 @@
 //! of the command line counts, except for local leagues. `--promote N` prints the entrants of the
 //! next stage: the best of each folder by what their choices were worth before the draws.
 
-use crate::agents::entrants;
 use crate::files::finished_leagues;
-use crate::page::expected_points::expected_by_player;
-use crate::page::tables::columns;
-use crate::page::view::LeagueView;
+use crate::show::expected_points::expected_by_player;
+use crate::show::tables::columns;
+use crate::show::view::LeagueView;
+use crate::start::entrants;
 use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::league_folder;
