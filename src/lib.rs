@@ -16,8 +16,10 @@
 //! bin/            the command lines of the three programs; player.rs is the template for your own
 //!                 player, player.py is the same in Python (league_player.py is the rest of it),
 //!                 adapter.py translates for an agent with other message formats
-//! bin/league/     the tool: commands that play, compare, examine and show leagues. It is a crate
-//!                 of its own: it uses this library, and the library does not use it
+//! bin/league/     the tool, a crate of its own: it uses this library, and the library does not use
+//!                 it. A folder for each question: start (who plays?), show (what is seen?), compare
+//!                 (who is better?), classroom (what does a class need?); and players, by hand or
+//!                 with a finished strategy
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
 //!                 overdue (deadlines of referees), notifications (what is sent), notifier (delivery

@@ -1,15 +1,11 @@
 //! The commands. Each is a file with its usage text on top. This file chooses the command and takes
 //! its operands, which stand before the options.
 
-pub mod class;
-pub mod local;
-pub mod new;
-pub mod play;
-pub mod season;
-pub mod small;
-
-use crate::running::operator;
-use crate::{check, trace};
+use crate::classroom::{check, operator};
+use crate::compare::season;
+use crate::players::play;
+use crate::show::trace;
+use crate::start::{class, local, new, small};
 use league::json::is_similar;
 use league::program::args::{Exit, Usage};
 

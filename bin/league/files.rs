@@ -1,7 +1,7 @@
 //! The files that the tool brings along or finds: the shipped configuration, the journal of the
 //! league in a data folder, and the documents of leagues that are over.
 
-use crate::page::view::LeagueView;
+use crate::show::view::LeagueView;
 use league::manager::league::{Event, League};
 use league::program::args::{Args, Exit};
 use league::program::storage::{self, Access, league_folder};

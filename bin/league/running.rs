@@ -4,19 +4,17 @@
 //! The manager calls it by the trait `ManagerHooks` at the few moments of its life that concern it.
 //! The league itself is played by `src/manager.rs`, which knows nothing of this.
 
-pub mod operator;
-pub mod rehearsal;
-pub mod screen;
-
-use crate::agents::entrants::{self, Entrant};
-use crate::agents::{self, Children};
-use crate::page::derived::DerivedFields;
-use crate::page::document::Document;
-use crate::page::view::Practice;
-use crate::page::{WebPages, render};
-use crate::practice::comparison::{self, Comparison};
-use crate::practice::{self, statistics};
-use crate::relay::Relays;
+use crate::classroom::relay::Relays;
+use crate::classroom::{operator, rehearsal};
+use crate::compare::comparison::{self, Comparison};
+use crate::compare::{practice, statistics};
+use crate::show::derived::DerivedFields;
+use crate::show::document::Document;
+use crate::show::page::WebPages;
+use crate::show::view::Practice;
+use crate::show::{render, screen};
+use crate::start::children::{self, Children};
+use crate::start::entrants::{self, Entrant};
 use league::manager::league::League;
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
@@ -157,7 +155,7 @@ impl ToolHooks {
             storage::replace(&folder.join(entrants::FILE), Access::AllUsers, &entrants)?;
         }
 
-        let address = agents::local_url(program);
+        let address = children::local_url(program);
         let file = folder.join(operator::ADDRESS_FILE);
         storage::replace(&file, Access::AllUsers, &address)?;
         Ok(())

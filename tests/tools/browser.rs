@@ -4,7 +4,7 @@
 use super::matches_of;
 use super::support::pages::{agent, between, check_words, document, get, start};
 use super::support::*;
-use crate::page::render;
+use crate::show::render;
 use std::fs;
 use std::io::{self, Read, Write};
 use std::net::TcpListener;

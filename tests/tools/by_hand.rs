@@ -1,8 +1,8 @@
 //! `league play mcp`: the choice is made by calls of `next_turn` and `make_choice`.
 
 use super::support::*;
-use crate::agents::by_hand::{ByHand, MakeChoice};
-use crate::agents::strategies::{PastMatch, Turn};
+use crate::players::by_hand::{ByHand, MakeChoice};
+use crate::players::strategies::{PastMatch, Turn};
 use league::json::decode;
 use league::player::PlayerHooks;
 use league::program::terminal::Terminal;

@@ -1,7 +1,7 @@
 //! The comparison of two players, with models of players, and in real leagues.
 
 use super::support::*;
-use crate::practice::comparison::{BLOCK_CYCLES, MAX_BLOCKS, blocks_before, evidence, pairings};
+use crate::compare::comparison::{BLOCK_CYCLES, MAX_BLOCKS, blocks_before, evidence, pairings};
 use std::collections::BTreeSet;
 
 const RIVALS: usize = 7;

@@ -3,7 +3,7 @@
 
 use super::run_command;
 use super::support::*;
-use crate::agents::entrants::{self, Entrant};
+use crate::start::entrants::{self, Entrant};
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
@@ -121,7 +121,7 @@ fn faulty_entrants_are_refused_with_their_line() {
     };
     for [entrants, arguments, words] in rows(WRONG) {
         let entrants = entrants.replace(';', "\n").replace(':', "\t");
-        let (code, output) = run(&entrants, &arguments);
+        let (code, output) = run(&entrants, arguments);
         assert!(
             code == Some(2) && output.contains(words),
             "{arguments}: {output}"

@@ -2,13 +2,13 @@
 
 use super::support::offline::{scoring, usual};
 use super::support::*;
-use crate::agents::strategies::{self, PastMatch, Turn};
-use crate::agents::{entrants, output};
-use crate::commands::local::name_players;
-use crate::page::expected_points::{coin_points, pair_values};
-use crate::practice::statistics::{Sample, completeness, report};
+use crate::compare::statistics::{Sample, completeness, report};
+use crate::players::strategies::{self, PastMatch, Turn};
 use crate::running::check_names;
-use crate::running::screen::{first_losses, progress};
+use crate::show::expected_points::{coin_points, pair_values};
+use crate::show::screen::{first_losses, progress};
+use crate::start::entrants;
+use crate::start::local::name_players;
 use league::games::{judge, points};
 use league::json::decode;
 use league::manager::league::League;

@@ -1,7 +1,7 @@
 //! Players that only call out: a league of relayed and direct players, and attacks on the relays.
 
 use super::support::*;
-use crate::relay::queue::{Poll, Queue};
+use crate::classroom::queue::{Poll, Queue};
 use league::net::http::Response;
 use league::values::Endpoint;
 use std::collections::BTreeSet;

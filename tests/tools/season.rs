@@ -3,13 +3,13 @@
 
 use super::run_command;
 use super::support::{TestLeague, check_contains, offline, rows};
-use crate::commands::season::{add, rank_players, table};
-use crate::page::derived::DerivedFields;
-use crate::page::document::copy;
-use crate::page::expected_points::expected_by_player;
-use crate::page::render::write_files;
-use crate::page::tables::{csv, results, standings};
-use crate::page::view::LeagueView;
+use crate::compare::season::{add, rank_players, table};
+use crate::show::derived::DerivedFields;
+use crate::show::document::copy;
+use crate::show::expected_points::expected_by_player;
+use crate::show::render::write_files;
+use crate::show::tables::{csv, results, standings};
+use crate::show::view::LeagueView;
 use league::json::decode;
 use league::manager::league::League;
 use league::manager::rounds::Waiting;

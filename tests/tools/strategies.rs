@@ -1,6 +1,6 @@
 //! The choices of each strategy, by its history.
 
-use crate::agents::strategies::{self, PastMatch, Strategy, Turn};
+use crate::players::strategies::{self, PastMatch, Strategy, Turn};
 use league::protocol::Parity;
 use league::values::ByPlayer;
 

@@ -4,7 +4,7 @@
 
 use super::support::fake::{self, converse, message_of_line};
 use super::support::*;
-use crate::agents::strategies::{self, Turn};
+use crate::players::strategies::{self, Turn};
 use league::games::{Game, Move, alternating, tic_tac_toe};
 use league::protocol::{GameResult, ResultStatus};
 use std::collections::BTreeSet;

@@ -2,7 +2,7 @@
 //! players, and with log lines on paper.
 
 use super::support::*;
-use crate::trace::{diagram, find_lines, page};
+use crate::show::trace::{diagram, find_lines, page};
 use std::cell::Cell;
 use std::io::Write;
 use std::path::Path;

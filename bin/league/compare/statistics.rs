@@ -9,9 +9,9 @@
 //! about expected points, since the draw is luck. A game by turns has no such coin; its players are
 //! compared with the average player.
 
-use crate::page::expected_points::{Gain, coin_points, gains, pair_values_in};
-use crate::page::tables::columns;
-use crate::page::view::{AgentView, LeagueView};
+use crate::show::expected_points::{Gain, coin_points, gains, pair_values_in};
+use crate::show::tables::columns;
+use crate::show::view::{AgentView, LeagueView};
 use league::program::terminal::sanitize;
 use league::protocol::{AgentKind, ResultStatus};
 use league::values::truncate;

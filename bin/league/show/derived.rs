@@ -2,9 +2,9 @@
 //! the positions of games by turns, and how far a comparison is. The page, the report, the tables and the season show them; the league is
 //! played without them. Pure.
 
-use crate::page::expected_points::{PairValues, expected_by_player, pair_values_in};
-use crate::page::view::LeagueView;
-use crate::practice::comparison::Comparison;
+use crate::compare::comparison::Comparison;
+use crate::show::expected_points::{PairValues, expected_by_player, pair_values_in};
+use crate::show::view::LeagueView;
 use league::games;
 use serde::Serialize;
 use std::collections::BTreeMap;

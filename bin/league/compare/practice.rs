@@ -1,13 +1,11 @@
 //! A practice: its folders, and what is printed at its end. Its data and its logs have folders of
 //! their own, which the next practice replaces. They are deleted only if a practice made them.
 
-pub mod comparison;
-pub mod statistics;
-
-use crate::agents::until;
-use crate::page::view::LeagueView;
-use crate::running::screen;
-use comparison::{Comparison, MAX_BLOCKS};
+use crate::compare::comparison::{Comparison, MAX_BLOCKS};
+use crate::compare::statistics;
+use crate::show::screen;
+use crate::show::view::LeagueView;
+use crate::start::children::until;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::player::display::place;

@@ -1,16 +1,17 @@
 //! `league local`: a whole league on this machine. This file decides who plays, and refuses to set
-//! aside a league with agents of other machines; `agents.rs` starts the agents, `running.rs` the
+//! aside a league with agents of other machines; `children.rs` starts the agents, `running.rs` the
 //! manager.
 //!
 //! A practice is a local league of many cycles, which finds out whether a strategy is better than a
-//! coin (`practice/statistics.rs`); in a comparison two players meet the same rivals
-//! (`practice/comparison.rs`).
+//! coin (`compare/statistics.rs`); in a comparison two players meet the same rivals
+//! (`compare/comparison.rs`).
 
-use crate::agents::entrants::{self, Entrant};
-use crate::agents::{PLAYERS_SEED, by_hand, strategies};
+use crate::compare::practice::replace_last_practice;
 use crate::files::{provide_config, stored_league};
-use crate::practice::replace_last_practice;
+use crate::players::{by_hand, strategies};
 use crate::running::{self, LeagueKind, Setup};
+use crate::start::children::PLAYERS_SEED;
+use crate::start::entrants::{self, Entrant};
 use league::manager::league::League;
 use league::net::sync::secret;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};

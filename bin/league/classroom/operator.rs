@@ -5,7 +5,7 @@
 //! what was done. A player is named by its id, or by its name in the public document of the league,
 //! which a plain `league_manager` has not.
 
-use crate::page::view::{AgentView, LeagueView};
+use crate::show::view::{AgentView, LeagueView};
 use league::json::{decode, is_similar};
 use league::manager::control::NOTHING_CHANGED;
 use league::manager::journal::OPERATOR_FILE;

@@ -3,15 +3,9 @@
 //! changes the league. An open page asks every second with the version that it has, and gets only
 //! the rounds that have changed since.
 
-pub mod derived;
-pub mod document;
-pub mod expected_points;
-pub mod render;
-pub mod tables;
-pub mod view;
-
-use crate::trace;
-use derived::DerivedFields;
+use crate::show::derived::DerivedFields;
+use crate::show::view::LeagueView;
+use crate::show::{render, trace};
 use league::net::http::{OK, Response};
 use league::net::sync::lock;
 use league::protocol::LeaguePhase;
@@ -22,16 +16,15 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
-use view::LeagueView;
 
 /// Time for open pages to get the end of the league.
 const FINAL_PAUSE: Duration = Duration::from_millis(1500);
 
 /// The template of a player in Python and the protocol, for students who want to join.
-pub const PLAYER_TEMPLATE: &str = include_str!("../player.py");
+pub const PLAYER_TEMPLATE: &str = include_str!("../../player.py");
 /// The rest of the player in Python.
-const PLAYER_REST: &str = include_str!("../league_player.py");
-const PROTOCOL: &str = include_str!("../../src/protocol.md");
+const PLAYER_REST: &str = include_str!("../../league_player.py");
+const PROTOCOL: &str = include_str!("../../../src/protocol.md");
 
 /// Headers of the page: no other page may show it in a frame, and links from it send no referrer.
 const PAGE_HEADERS: &str =

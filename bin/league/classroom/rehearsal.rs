@@ -5,8 +5,8 @@
 //! process, against an opponent that always answers well. The player is told of its faults, as in
 //! any match, but of no result, so nothing of the match stays in its history.
 
-use crate::page::document::Document;
-use crate::relay::Relays;
+use crate::classroom::relay::Relays;
+use crate::show::document::Document;
 use league::games::Move;
 use league::json::deserialize;
 use league::manager::Manager;

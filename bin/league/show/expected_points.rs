@@ -4,7 +4,7 @@
 //! They exist in games in which both players choose at once and a number is drawn then. A game by
 //! turns has none.
 
-use crate::page::view::{LeagueView, MatchView};
+use crate::show::view::{LeagueView, MatchView};
 use league::games::{self, Move, Scoring, alternating};
 use std::collections::BTreeMap;
 

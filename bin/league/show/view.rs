@@ -97,7 +97,7 @@ pub struct Practice {
 
 /// An agent. `reachable` is null until the manager has called it; `trouble` is the reason why the
 /// last call failed, for other machines without anything that the agent has sent. `rehearsal` is
-/// `plays …` or what went wrong (`running/rehearsal.rs`). A player that the operator has `removed`
+/// `plays …` or what went wrong (`classroom/rehearsal.rs`). A player that the operator has `removed`
 /// loses its matches. The endpoint is shown to this machine only.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct AgentView {

@@ -3,7 +3,7 @@
 //! however much happens, a new one is made at most once a second, and shares with the last one the
 //! rounds in which nothing has changed. Under the league's lock only the other rounds are copied.
 
-use crate::page::view::{
+use crate::show::view::{
     AgentView, GetLeague, Heading, LeagueView, MatchStatus, MatchView, Practice, RoundView,
 };
 use league::games::{self, result_status};

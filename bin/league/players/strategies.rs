@@ -1,13 +1,12 @@
 //! Finished examples of a `choose`, for `league play NAME`.
 //!
 //! A strategy is a function from a `Turn` to one of its legal moves. This file has those for
-//! Even/Odd and those that play any game; `strategies/tic_tac_toe.rs` has others. To add a
+//! Even/Odd and those that play any game; `tic_tac_toe.rs` has others. To add a
 //! strategy, write it and add a row to the table `EXAMPLES`.
-
-mod tic_tac_toe;
 
 pub use league::player::turn::{PastMatch, Turn};
 
+use crate::players::tic_tac_toe;
 use league::protocol::Parity;
 
 /// A strategy: returns a move.

@@ -13,9 +13,9 @@
 //! be made after every block. An ordinary error bar that is looked at after every block would be
 //! wrong far too often.
 
-use crate::page::expected_points::{gains, pair_values_in};
-use crate::page::view::{AgentView, LeagueView};
-use crate::practice::statistics::{Sample, shown_name};
+use crate::compare::statistics::{Sample, shown_name};
+use crate::show::expected_points::{gains, pair_values_in};
+use crate::show::view::{AgentView, LeagueView};
 use league::protocol::AgentKind;
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! `league play NAME`: a player with a finished strategy, or one that is played by hand.
 
-use crate::agents::by_hand::ByHand;
-use crate::agents::strategies;
 use crate::files::provide_config;
+use crate::players::by_hand::ByHand;
+use crate::players::strategies;
 use league::games;
 use league::player::{self, OPTIONS, Options, Turn};
 use league::program::args::{Args, Exit, Usage};

@@ -3,13 +3,14 @@
 //! player is asked, and `make_choice` answers it.
 //!
 //! The referee's call waits in `ask` meanwhile. If no client chooses, a strategy does
-//! (`commands/play.rs`), a little before the deadline, and `next_turn` says so. The tools are for
+//! (`players/play.rs`), a little before the deadline, and `next_turn` says so. The tools are for
 //! callers on the player's own machine, and for those who know its token; other callers are refused
 //! before anything waits.
 #![allow(missing_docs, reason = "the names of the JSON fields")]
 
-use crate::page::{render, text_response};
-use crate::trace::COMMENT;
+use crate::show::page::text_response;
+use crate::show::render;
+use crate::show::trace::COMMENT;
 use league::games::{self, tic_tac_toe};
 use league::json::decode;
 use league::manager::queries::StandingsData;

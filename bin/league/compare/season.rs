@@ -5,11 +5,11 @@
 //! of the command line counts, except for local leagues. `--promote N` prints the entrants of the
 //! next stage: the best of each folder by what their choices were worth before the draws.
 
-use crate::agents::entrants;
 use crate::files::finished_leagues;
-use crate::page::expected_points::expected_by_player;
-use crate::page::tables::columns;
-use crate::page::view::LeagueView;
+use crate::show::expected_points::expected_by_player;
+use crate::show::tables::columns;
+use crate::show::view::LeagueView;
+use crate::start::entrants;
 use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::league_folder;
@@ -19,6 +19,7 @@ use league::values::{Timestamp, truncate};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::slice;
 
 pub const USAGE: Usage = Usage {
     name: "league season [DIR…]",
@@ -113,7 +114,7 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
     for row in rows.into_iter().take(count) {
         let mut entrants = entrants.iter();
         match entrants.find(|entrant| entrant.name == row.display_name) {
-            Some(entrant) => print_whole_line(entrants::text(&[entrant.clone()]).trim_end()),
+            Some(entrant) => print_whole_line(entrants::text(slice::from_ref(entrant)).trim_end()),
             None => print_error(&sanitize(&format!(
                 "{} is no name in {}",
                 row.display_name,

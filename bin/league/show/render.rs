@@ -5,10 +5,9 @@
 //! inside, so that it is complete as soon as it is loaded. It may load nothing from elsewhere, and
 //! only script and style with the page's own nonce are run.
 
-use crate::page::derived::DerivedFields;
-use crate::page::tables;
-use crate::page::view::LeagueView;
-use crate::trace;
+use crate::show::derived::DerivedFields;
+use crate::show::view::LeagueView;
+use crate::show::{tables, trace};
 use league::net::sync::secret;
 use league::program::storage::{self, Access};
 use league::program::terminal::sanitize;

@@ -1,5 +1,5 @@
 //! `league check` examines one player, in any language. A manager lets it register, plays a
-//! rehearsal with it (`running/rehearsal.rs`), and then sends it requests that an agent meets among
+//! rehearsal with it (`rehearsal.rs`), and then sends it requests that an agent meets among
 //! strangers. What the rehearsal says decides whether the player would play in our league; the
 //! requests only warn.
 //!
@@ -7,9 +7,9 @@
 //! player that shows the token of another league: the player would store the token that it gets
 //! here in the place of that one, and its league would not know it any more.
 
+use crate::classroom::rehearsal::{PLAYS, rehearse};
+use crate::classroom::relay::Relays;
 use crate::files::provide_config;
-use crate::relay::Relays;
-use crate::running::rehearsal::{PLAYS, rehearse};
 use league::manager::league::{League, Member};
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;

@@ -2,12 +2,9 @@
 //! league, or the referees of a class. They end when their standard input closes, so none is left
 //! behind, however the manager ends.
 
-pub mod by_hand;
-pub mod entrants;
-pub mod output;
-pub mod strategies;
-
-use entrants::Entrant;
+use crate::players::{by_hand, strategies};
+use crate::start::entrants::{self, Entrant};
+use crate::start::output;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::net::http;

@@ -1,7 +1,7 @@
 //! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a
 //! referee, and the players. If one of them fails, all end.
 
-use crate::agents::installed_program;
+use crate::start::children::installed_program;
 use league::program::args::{Args, Exit, Usage};
 use league::program::load_config;
 use league::program::terminal::{print_error, print_line};

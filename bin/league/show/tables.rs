@@ -3,8 +3,8 @@
 //!
 //! In a spreadsheet, a name of a player that looks like a formula must not be calculated.
 
-use crate::page::expected_points::{PairValues, expected_in_match, pair_name, pair_values_in};
-use crate::page::view::{LeagueView, MatchView};
+use crate::show::expected_points::{PairValues, expected_in_match, pair_name, pair_values_in};
+use crate::show::view::{LeagueView, MatchView};
 use league::games::{self, Move};
 use league::program::terminal::{pad, sanitize, width};
 use serde_json::{Value, json};

@@ -1,7 +1,7 @@
 //! `league new`: a player of your own in this repository, a copy of a template in Rust or Python;
 //! or a copy of the small league, which the labs of the guide change.
 
-use crate::page::PLAYER_TEMPLATE;
+use crate::show::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};
 use league::program::storage::{Access, replace};
 use league::program::terminal::{print_line, print_whole_line};

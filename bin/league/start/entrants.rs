@@ -2,7 +2,7 @@
 //! starts the player. A URL in the place of the command stands for a player of another machine,
 //! which registers by itself.
 
-use crate::agents::strategies;
+use crate::players::strategies;
 use league::program::args::Exit;
 use league::program::storage;
 use league::values::{check_display_name, truncate};

@@ -5,11 +5,10 @@
 //! the manager call the relay as they would call the player. Relays listen on this machine's
 //! loopback interface alone; all share a port, which a league keeps when its manager is restarted,
 //! and each has its own path. What becomes of a request is in `queue.rs`. The other end, for any
-//! player, is in `commands/connect.rs`.
+//! player, is in `bin/league_player.py`.
 
-pub mod queue;
-
-use crate::trace::COMMENT;
+use crate::classroom::queue::{self, Numbered, Poll, Queue, Requests};
+use crate::show::trace::COMMENT;
 use league::manager::Manager;
 use league::manager::league::Member;
 use league::net::agent::{HandlerError, JsonRpcError, Tool};
@@ -26,7 +25,7 @@ use league::protocol::{
     MessageSpec, ProtocolError,
 };
 use league::values::constant_time_eq;
-use queue::{Numbered, Poll, Queue, Requests};
+
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::net::{IpAddr, TcpListener};
