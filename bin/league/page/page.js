@@ -10,7 +10,8 @@ const QUOTED = /([\x22\x27\x60]).*?\1|\d+/g; // texts in quotation marks, and nu
 let matches; // all matches of the schedule
 let played; // those that have ended
 let lines; // by player: its points above the average after each complete round
-let [low, top] = [0, 0]; // the lowest and the highest of them
+let lowest; // the lowest of them
+let highest;
 let luckOf; // by player: its points beyond the expected ones, where a number was drawn
 let view = "league"; // league, wall, or the id of a player
 let failures = 0; // requests without an answer, one after the other
@@ -49,7 +50,7 @@ function addUpRounds() {
   const all = ids();
   const sums = Object.fromEntries(all.map(id => [id, 0]));
   lines = Object.fromEntries(all.map(id => [id, [0]]));
-  [low, top] = [-1, 1];
+  [lowest, highest] = [-1, 1];
   for (const { matches } of league.rounds) {
     if (!matches.every(match => match.ending)) break;
     for (const { score } of matches) for (const id in score) sums[id] += score[id];
@@ -57,8 +58,8 @@ function addUpRounds() {
     for (const id of all) {
       const value = sums[id] - average;
       lines[id].push(value);
-      low = Math.min(low, value);
-      top = Math.max(top, value);
+      lowest = Math.min(lowest, value);
+      highest = Math.max(highest, value);
     }
   }
 }
@@ -119,7 +120,7 @@ function picture(rows, line) {
 
 /** Returns the course of a player through the league: its points above the average. */
 function sparkline(id) {
-  const y = value => 1 + (28 * (top - value)) / (top - low);
+  const y = value => 1 + (28 * (highest - value)) / (highest - lowest);
   const step = Math.ceil(league.total_rounds / MAX_POINTS);
   const x = n => (100 * n) / league.total_rounds;
   const at = lines[id].map((value, n) => (n % step === 0 ? `${x(n)},${y(value)}` : ""));
