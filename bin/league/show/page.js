@@ -3,12 +3,15 @@
 
 const MAX_OPEN = 16; // maximum number of players whose cross table is open from the start
 const MAX_ROWS = 9; // maximum number of matches below each other in half of the wall
+const MAX_POINTS = 200; // maximum number of rounds that a player's line shows
 const MAX_LOSSES = 40; // maximum number of rows of technical losses
 const QUOTED = /([\x22\x27\x60]).*?\1|\d+/g; // texts in quotation marks, and numbers
 
 let matches; // all matches of the schedule
 let played; // those that have ended
 let lines; // by player: its points above the average after each complete round
+let lowest; // the lowest of them
+let highest;
 let luckOf; // by player: its points beyond the expected ones, where a number was drawn
 let view = "league"; // league, wall, or the id of a player
 let failures = 0; // requests without an answer, one after the other
@@ -47,11 +50,17 @@ function addUpRounds() {
   const all = ids();
   const sums = Object.fromEntries(all.map(id => [id, 0]));
   lines = Object.fromEntries(all.map(id => [id, [0]]));
+  [lowest, highest] = [-1, 1];
   for (const { matches } of league.rounds) {
     if (!matches.every(match => match.ending)) break;
     for (const { score } of matches) for (const id in score) sums[id] += score[id];
     const average = sum(Object.values(sums)) / all.length;
-    for (const id of all) lines[id].push(sums[id] - average);
+    for (const id of all) {
+      const value = sums[id] - average;
+      lines[id].push(value);
+      lowest = Math.min(lowest, value);
+      highest = Math.max(highest, value);
+    }
   }
 }
 
@@ -111,11 +120,10 @@ function picture(rows, line) {
 
 /** Returns the course of a player through the league: its points above the average. */
 function sparkline(id) {
-  const all = Object.values(lines).flat();
-  const top = Math.max(1, ...all);
-  const low = Math.min(-1, ...all);
-  const y = value => 1 + (28 * (top - value)) / (top - low);
-  const at = lines[id].map((value, n) => `${(100 * n) / league.total_rounds},${y(value)}`);
+  const y = value => 1 + (28 * (highest - value)) / (highest - lowest);
+  const step = Math.ceil(league.total_rounds / MAX_POINTS);
+  const x = n => (100 * n) / league.total_rounds;
+  const at = lines[id].map((value, n) => (n % step === 0 ? `${x(n)},${y(value)}` : ""));
   const box = { viewBox: "0 0 100 30", preserveAspectRatio: "none", "aria-hidden": true };
   return h("svg.course", { ...box, ...hue(id) },
     h("line", { x2: 100, y1: y(0), y2: y(0) }), h("polyline", { points: at.join(" ") }));
