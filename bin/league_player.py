@@ -6,8 +6,9 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
-import socket, socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
+import argparse, functools, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
+import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
+import urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -27,7 +28,9 @@ MAX_SILENCE = 120  # seconds without a word of the manager after which we regist
 MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
-POLL_TIME = 10  # seconds that a poll of our relay waits for a request
+POLL_TIME = 10  # seconds that a poll of a relay waits for a request
+CALL_TIME = 40  # seconds that a player has for an answer; a choice has 30
+MAX_ANSWER = 8 << 10  # bytes of an answer to a relay, whose messages have 10 KB at most
 FAILURES = {"answered HTTP 503 ": "did not answer", "answered ": "answered wrongly",
             "gave no ": "did not answer", "could not be reached ": "did not answer",
             "was removed ": "left by order of the operator"}  # how a reason of a referee begins
@@ -57,7 +60,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(min(size, 4 * MAX_BYTES))
         if size > MAX_BYTES:
             return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
-        reply = respond(self.server.player, body)
+        reply = self.server.player.respond(body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
@@ -73,33 +76,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         """Prints nothing, so that callers cannot write on the terminal."""
-
-
-def respond(player, body):
-    """Returns the JSON-RPC reply to a request; None if it wants no reply."""
-    try:
-        call = json.loads(body)
-    except (ValueError, RecursionError):
-        return error_reply(None, -32700, "Parse error: this is not JSON")
-    if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-        return error_reply(None, -32600, "Invalid Request: must be one object with a method")
-    call_id = call.get("id")
-    message = call["params"] if isinstance(call.get("params"), dict) else {}
-    message_type = str(message.get("message_type"))
-    if call["method"] == "ping":
-        player.record_ping(message.get("auth_token"))
-        reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
-    elif message_type in NEEDED:  # the type of the message decides, not the method
-        try:
-            answer = player.handle(message_type, message)
-            reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
-        except Exception as error:
-            if not isinstance(error, NoAnswer):
-                traceback.print_exc()
-            reply = error_reply(call_id, -32603, str(error))
-    else:
-        reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
-    return reply if "id" in call else None
 
 
 def error_reply(call_id, code, text):
@@ -131,8 +107,6 @@ class Player:
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
         self.is_unknown = False  # true if the manager says that it does not know us
-        self.unanswered = set()  # the numbers of requests whose answers our relay does not have
-        self.waiting = set()  # the threads that wait for its requests
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -144,8 +118,7 @@ class Player:
         """
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
-        for name in ("registration_key", "relay_token"):
-            self.credentials.setdefault(name, secrets.token_hex(16))
+        self.credentials.setdefault("registration_key", secrets.token_hex(16))
         self.url = current_url(self.args, self.url)
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
@@ -158,10 +131,8 @@ class Player:
         printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
             meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
-            reply, problem = None, self.args.relay and self.open_relay()
-            if not problem:
-                self.applied_at = time.monotonic()
-                reply, problem = self.call_manager("register_player", message)
+            self.applied_at = time.monotonic()
+            reply, problem = self.call_manager("register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
@@ -206,6 +177,16 @@ class Player:
         """Returns the seconds since the manager last called or answered us."""
         return time.monotonic() - self.heard_at
 
+    def call_manager(self, method, params, timeout=10):
+        """Calls a method of the manager, with --relay through our relay. Returns as `post` does."""
+        if self.args.relay:
+            return self.args.relay.pass_on(method, params, timeout)
+        return call(self.args.manager, method, params, timeout)
+
+    def register_again(self):
+        """Called when the manager has lost our relay: it was restarted."""
+        self.is_unknown = True
+
     def record_ping(self, token):
         """Records a ping of the manager: it carries our own token."""
         self.is_registered.wait(5)  # the ping may overtake the answer to the registration
@@ -226,6 +207,39 @@ class Player:
         return must_ask and self.credentials.get("proves_itself")
 
     # Step 3: answer messages.
+
+    def respond(self, body):
+        """Returns the JSON-RPC reply to a request; None if it wants no reply."""
+        try:
+            call = json.loads(body)
+        except (ValueError, RecursionError):
+            return error_reply(None, -32700, "Parse error: this is not JSON")
+        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+            return error_reply(None, -32600, "Invalid Request: must be one object with a method")
+        call_id = call.get("id")
+        message = call["params"] if isinstance(call.get("params"), dict) else {}
+        message_type = str(message.get("message_type"))
+        if call["method"] == "ping":
+            self.record_ping(message.get("auth_token"))
+            reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
+        elif message_type in NEEDED:  # the type of the message decides, not the method
+            try:
+                answer = self.handle(message_type, message)
+                reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
+            except Exception as error:
+                if not isinstance(error, NoAnswer):
+                    traceback.print_exc()
+                reply = error_reply(call_id, -32603, str(error))
+        else:
+            reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
+        return reply if "id" in call else None
+
+    def answer(self, request):
+        """Returns the JSON-RPC reply to a request of our relay."""
+        reply = self.respond(json.dumps(request))
+        if self.league_completed:
+            self.is_finished.set()
+        return reply
 
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
@@ -516,55 +530,6 @@ class Player:
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
 
-    # With --relay we ask the manager for requests ("A player that only calls out" in the protocol).
-
-    def call_manager(self, method, params, timeout=10):
-        """Calls a method of the manager, perhaps through our relay. Returns the same as `post`."""
-        if self.args.relay:
-            if method in ("register_player", "league_query"):
-                method, params = "relay_call", {"method": method, "params": params}
-            params["relay_token"] = self.credentials["relay_token"]
-        call = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
-        return post(self.args.manager, call, timeout)
-
-    def open_relay(self):
-        """Opens our relay, perhaps again. Returns a problem, if there is one."""
-        reply, problem = self.call_manager("open_relay", {})
-        if result_of(reply, "error").get("code") == -32601:
-            sys.exit(f"the league manager at {self.args.manager} has no relay: ask your teacher to "
-                     "start it with `league class`")
-        opened = result_of(reply)
-        if opened.get("warning"):
-            self.print_once(str(opened["warning"]))
-        return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
-
-    def poll(self):
-        """Answers the requests of our relay until the league is over. Meanwhile others wait."""
-        answers, thread = [], threading.current_thread()
-        while not self.is_finished.is_set():
-            wait_sec = POLL_TIME if len(self.waiting) < 3 else 0  # three are enough
-            self.waiting.add(thread)
-            poll = {"wait_sec": wait_sec, "answers": answers, "known": [*self.unanswered]}
-            reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
-            self.waiting.discard(thread)
-            requests = result_of(reply).get("requests")
-            if requests is not None:
-                self.unanswered.difference_update(answer["number"] for answer in answers)
-            if self.league_completed and (requests is None or not self.unanswered):
-                self.is_finished.set()  # the last answer has arrived, or the manager has ended
-            elif requests is None:  # then the same answers again
-                self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
-                time.sleep(0.5)
-            elif not requests and not wait_sec:
-                return  # enough threads wait
-            else:
-                self.unanswered.update(request["number"] for request in requests)
-                if requests and not self.waiting:
-                    threading.Thread(target=self.poll, daemon=True).start()
-                answers = [{"number": request["number"],
-                            "body": respond(self, json.dumps(request["body"]))}
-                           for request in requests]
-
     # Step 6: save the token. A player that is restarted registers again with it.
 
     def save(self, **changes):
@@ -580,6 +545,160 @@ class Player:
                 if os.name != "nt" or time.monotonic() > end:
                     raise
                 time.sleep(0.01)
+
+
+class Relay:
+    """Calls the manager for a player that nobody can call, and asks it for the player's requests
+    ("A player that only calls out" in the protocol). A player in Python uses it with --relay, and
+    any other one through a StandIn."""
+
+    def __init__(self, manager):
+        self.manager, self.token, self.player = manager, None, None
+        self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
+        self.waiting = set()  # the threads that wait for requests
+        self.unanswered = set()  # the numbers of requests whose answers the manager does not have
+
+    def call(self, method, params, timeout=10):
+        return call(self.manager, method, {"relay_token": self.token, **params}, timeout)
+
+    def pass_on(self, method, params, timeout=10):
+        """Passes a call of the player on to the manager. Returns the same as `post`."""
+        if not self.token:  # a player that is started again has the same key, and the same relay
+            key = params.get("player_meta", {}).get("registration_key") or secrets.token_hex(16)
+            self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
+        seen, reply = self.opened, None
+        problem = None if seen else self.open(seen)
+        if not problem:
+            message = {"method": method, "params": params}
+            reply, problem = self.call("relay_call", message, timeout)
+        context = result_of(reply).get("context")
+        if isinstance(context, dict) and context.get("field") == "relay_token":
+            return None, self.open(seen) or "had closed our relay"
+        return reply, problem
+
+    def open(self, seen):
+        """Opens the relay, unless another thread has opened it. Returns a problem, or None."""
+        with self.lock:
+            if self.opened != seen:
+                return None
+            reply, problem = self.call("open_relay", {})
+            opened = result_of(reply)
+            if result_of(reply, "error").get("code") == -32601:
+                return "has no relay: ask your teacher to start it with `league class`"
+            if "contact_endpoint" not in opened:
+                return problem or f"answers {json.dumps(reply)[:300]}, and opens no relay"
+            if opened.get("warning") and not seen:
+                print_line(str(opened["warning"]), sys.stderr)
+            self.opened += 1
+        if seen:
+            self.player.register_again()
+        else:
+            threading.Thread(target=self.poll, daemon=True).start()
+
+    def poll(self):
+        """Answers requests. While the player works on one, another thread waits for the next."""
+        answers, thread = [], threading.current_thread()
+        while True:
+            seen, wait_sec = self.opened, POLL_TIME if len(self.waiting) < 3 else 0
+            self.waiting.add(thread)
+            poll = {"wait_sec": wait_sec, "answers": answers, "known": [*self.unanswered]}
+            reply, _ = self.call("relay_next", poll, POLL_TIME + 5)
+            self.waiting.discard(thread)
+            requests = result_of(reply).get("requests")
+            if requests is None:  # next time, the same answers again
+                if reply is not None:
+                    self.open(seen)  # a restarted manager does not know the relay
+                time.sleep(0.5)
+                continue
+            if not requests and not wait_sec:
+                return  # enough threads wait
+            self.unanswered.difference_update(answer["number"] for answer in answers)
+            # Another thread may have a request already: a copy of it is dropped.
+            requests = [one for one in requests if one["number"] not in self.unanswered]
+            self.unanswered.update(request["number"] for request in requests)
+            if requests and not self.waiting:
+                threading.Thread(target=self.poll, daemon=True).start()
+            answers = [*filter(None, map(self.answer, requests))]
+
+    def answer(self, request):
+        """Returns the player's answer to a request. Without one the request stays open, and comes
+        again in a second: nobody else answers for the player."""
+        number, body = request["number"], request["body"]
+        try:
+            reply = self.player.answer(body)
+        except NoAnswer:
+            return self.unanswered.discard(number)
+        if len(json.dumps(reply)) > MAX_ANSWER:
+            reply = error_reply(body.get("id"), -32603, "the player answers too much")
+        return {"number": number, "body": reply}
+
+    def deliver(self):
+        """Waits until the manager has the last answers, but not for long."""
+        end = time.monotonic() + 5
+        while self.unanswered and time.monotonic() < end:
+            time.sleep(0.05)
+
+
+class StandIn:
+    """The manager of a player that is a program of its own: passes on what the player asks the
+    league's manager, and calls the player at the address that it registers."""
+
+    league_completed = False  # only the player knows
+
+    def __init__(self, relay):
+        self.relay, self.endpoint = relay, ""
+        self.registration = None  # the last one that was accepted, with the player's token
+        self.is_over = False  # true from the end of a league until the next registration
+
+    def respond(self, body):
+        """Returns the manager's reply to a call of the player."""
+        try:
+            asked = json.loads(body)
+            call_id, method, params = asked.get("id"), asked["method"], asked["params"]
+            meta = params.get("player_meta") or {}
+            endpoint = meta.get("contact_endpoint", self.endpoint)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
+        if meta and not self.is_of_player(params, meta):
+            return error_reply(call_id, -32600, "another player is connected here")
+        self.endpoint = str(endpoint)  # a request may come before the reply
+        reply, problem = self.relay.pass_on(method, params)
+        if not isinstance(reply, dict):
+            problem = f"the league manager at {self.relay.manager} {problem or 'answers wrongly'}"
+            return error_reply(call_id, -32603, problem)
+        if meta and is_accepted(result_of(reply)):
+            token, self.is_over = result_of(reply).get("auth_token"), False
+            meta = {**meta, "must_be_known": True}
+            self.registration = {**params, "player_meta": meta, "auth_token": token}
+        return {**reply, "id": call_id}
+
+    def is_of_player(self, params, meta):
+        """Returns false for a registration of another program, which would take our place."""
+        if not self.registration:
+            return True
+        pairs = [(self.registration["auth_token"], params.get("auth_token"))]
+        for name in ("contact_endpoint", "registration_key"):
+            pairs.append((self.registration["player_meta"].get(name), meta.get(name)))
+        return any(own and hmac.compare_digest(ascii(own), ascii(new)) for own, new in pairs)
+
+    def register_again(self):
+        """Registers the player again: the manager has lost our relay, since it was restarted."""
+        while self.registration and not self.is_over:
+            message = {"method": "register_player", "params": self.registration}
+            reply, _ = self.relay.call("relay_call", message)
+            if result_of(reply):
+                break
+            time.sleep(1)
+
+    def answer(self, request):
+        """Returns the player's reply to a request of the league."""
+        reply, problem = post(self.endpoint, request, CALL_TIME)
+        if problem and problem.startswith("cannot be reached"):
+            raise NoAnswer  # it may be started again
+        self.is_over |= result_of(request, "params").get("message_type") == "LEAGUE_COMPLETED"
+        if problem and "id" in request:
+            return error_reply(request["id"], -32603, f"the player {problem}")
+        return reply
 
 
 def failure(reason, loser):
@@ -627,12 +746,10 @@ def is_next_league_awaited(answer, stays):
 
 
 def check_not_refused(answer):
-    """Ends the program if the manager has rejected us, and not only closed our relay."""
+    """Ends the program if the manager has rejected us."""
     if answer.get("status") == "REJECTED":
         sys.exit(sanitize(f"the league manager has rejected us: {answer.get('reason')}"))
-    context = answer.get("context")
-    is_closed = isinstance(context, dict) and context.get("field") == "relay_token"
-    if answer.get("message_type") == "LEAGUE_ERROR" and not is_closed:
+    if answer.get("message_type") == "LEAGUE_ERROR":
         sys.exit(sanitize(f"the league manager refuses us: {explain(answer)}"))
 
 
@@ -654,21 +771,6 @@ def load_credentials(file, manager):
     return credentials
 
 
-def lock(file):
-    """Returns a locked file: no other program can use these credentials while we run."""
-    lock_file = open(file.with_suffix(".lock"), "a")
-    try:
-        if os.name == "nt":
-            import msvcrt
-            msvcrt.locking(lock_file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        sys.exit(f"another player is using {file}: end it, or name another folder with --data DIR")
-    return lock_file
-
-
 @functools.lru_cache()
 def tls_context():
     """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
@@ -678,24 +780,29 @@ def tls_context():
 
 def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
-    parts = urllib.parse.urlsplit(url)
     connect, options = http.client.HTTPConnection, {}
-    if parts.scheme == "https":
+    if url.startswith("https:"):
         connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
+        parts = urllib.parse.urlsplit(url)
         connection = connect(parts.netloc, timeout=timeout, **options)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
         text = response.read(2 * MAX_BYTES)
         connection.close()
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return None, f"cannot be reached: {error or type(error).__name__}"
     try:
         return json.loads(text), None
     except (ValueError, RecursionError):
         text = text[:200].decode(errors="replace")
         return None, f"answers HTTP {response.status} and {text!r}, which is no JSON"
+
+
+def call(url, method, params, timeout=10):
+    """Calls a method of JSON-RPC. Returns the same as `post`."""
+    return post(url, {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}, timeout)
 
 
 def explain(error):
@@ -763,17 +870,24 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
-    args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.has_played = False  # true from the second league on
-    url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
+    args.manager = manager_url(args.manager, parser)
+    args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
+    args.relay = Relay(args.manager) if args.relay else None
+    return args
+
+
+def manager_url(url, parser):
+    """Returns the URL of the manager at an address."""
+    url = url or "http://127.0.0.1:8000"  # the name localhost may be unknown
     if "://" not in url:
         url = f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
-    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
-    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
+    url = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
     if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
-    return args
+    return url
 
 
 def own_address_towards(url):
@@ -824,6 +938,14 @@ def listen(args):
     return server, url
 
 
+def end_with_stdin():
+    """Ends the program when standard input closes. Nobody else reads from it: an `input` in
+    `choose` does not wait for ever."""
+    stdin = os.fdopen(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
+
+
 def play(args, choose, player=Player):
     """Plays until the league is over, or with --stay league after league."""
     for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
@@ -831,34 +953,65 @@ def play(args, choose, player=Player):
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
-        # `choose` reads from nothing, so that `input` cannot wait for ever.
-        stdin = os.fdopen(os.dup(0))
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
+        end_with_stdin()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
-    lock_file = lock(file)
     credentials = load_credentials(file, args.manager)
     way = "through its relay" if args.relay else f"listening on {url}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
-    server.player = player(choose, args, url, file, credentials)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
-        server.player.register()
+        server.player = player(choose, args, url, file, credentials)
         if args.relay:
-            threading.Thread(target=server.player.poll, daemon=True).start()
+            args.relay.player = server.player
+        server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
             if server.player.must_register_again():
                 server.player.register(again=True)
+        if args.relay:
+            args.relay.deliver()
         file.unlink()
         if not args.stay:
-            return lock_file.close()
+            return
         args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        relay_token = server.player.credentials["relay_token"]
-        server.player = player(choose, args, url, file, {"relay_token": relay_token})
+        credentials = {}
+
+
+STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3
+league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after -- is
+any player of the league, in any language. It is started with --manager and an address of this
+program in addition, and must register there; what it sends is passed on to the league manager, and
+the player is called at the contact_endpoint of its registration. Its standard input is empty, and
+closes when this program ends. A player in Python needs no command: it has --relay."""
+
+
+def stand_in(words, command):
+    """Starts the command of a player, and stands in for it until it ends. Returns its exit code."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=STAND_IN,
+                                     usage="%(prog)s --manager URL -- COMMAND ...")
+    parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
+    parser.add_argument("--until-stdin-closes", action="store_true", help=FLAGS[-1][1])
+    args = parser.parse_args(words)
+    if not command:
+        parser.error("expected the command of a player after --, like ./ada")
+    relay = Relay(manager_url(args.manager, parser))
+    server = Server(("127.0.0.1", 0), Handler)
+    server.own_origins, server.player = [], StandIn(relay)
+    relay.player = server.player
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    if args.until_stdin_closes:
+        end_with_stdin()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        player = subprocess.Popen([*command, "--manager", url], stdin=subprocess.PIPE)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be started: {error}")
+    code = player.wait()
+    relay.deliver()
+    return code
 
 
 def run(choose):
@@ -866,5 +1019,13 @@ def run(choose):
     parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
         play(parse_args(parser), choose)
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    try:
+        sys.exit(stand_in(sys.argv[1:end], sys.argv[end + 1:]))
     except KeyboardInterrupt:
         sys.exit(130)
