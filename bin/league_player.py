@@ -6,7 +6,7 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, functools, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
+import argparse, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
 import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
 import urllib.parse
 
@@ -25,15 +25,11 @@ ENVELOPE = "protocol sender timestamp conversation_id"  # the fields that all mu
 TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": int,
          "move_number": int}  # every other field is a text
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
-MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of a relay waits for a request
 CALL_TIME = 40  # seconds that a player has for an answer; a choice has 30
 MAX_ANSWER = 8 << 10  # bytes of an answer to a relay, whose messages have 10 KB at most
-FAILURES = {"answered HTTP 503 ": "did not answer", "answered ": "answered wrongly",
-            "gave no ": "did not answer", "could not be reached ": "did not answer",
-            "was removed ": "left by order of the operator"}  # how a reason of a referee begins
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -100,9 +96,7 @@ class Player:
         self.history = {}     # match id: how the match ended
         self.printed = set()  # problems that are printed once
         self.faulty = set()   # match ids in which a fault of `choose` was found
-        self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
-        threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
@@ -119,7 +113,7 @@ class Player:
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
         self.credentials.setdefault("registration_key", secrets.token_hex(16))
-        self.url = current_url(self.args, self.url)
+        self.url = self.current_url()
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
                 "game_types": GAME_TYPES, "contact_endpoint": self.url,
@@ -130,30 +124,25 @@ class Player:
                                auth_token=self.credentials.get("token"))
         printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
-            meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
+            meta["contact_endpoint"] = self.url = self.current_url()
             self.applied_at = time.monotonic()
-            reply, problem = self.call_manager("register_player", message)
+            reply, problem = call(self.args.address, "register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
-            is_late = is_next_league_awaited(answer, self.args.stay)
+            is_late = self.args.stay and is_next_league_awaited(answer)
             if is_late:
-                state = "the league is over" if self.args.has_played else "we are too late"
-                if answer.get("error_code") != "E019":
-                    state = "removed by the operator"
-                problem = f"{state}; waiting for the next league (Ctrl-C ends)"
+                problem = f"{answer.get('reason')}; waiting for the next league (Ctrl-C ends)"
             else:
                 if self.silence() > MAX_SILENCE or "Not a member" not in str(answer.get("reason")):
                     check_not_refused(answer)
-                problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
+                text = f"answers {json.dumps(reply)[:300]}, which does not let us in"
+                problem = problem or result_of(reply, "error").get("message") or text
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
                 attempts += 1
-            is_brief = again and attempts in (1, 2)  # while a manager opens a new lobby
-            if problem not in printed and not is_brief:
+            if problem not in printed and not (again and attempts in (1, 2)):  # a new lobby opens
                 print_line(problem, sys.stderr)
                 printed.add(problem)
-            if again and not self.args.stay and self.silence() > MAX_ABSENCE:
-                sys.exit(f"the league manager at {self.args.manager} does not answer any more")
             time.sleep(2 if is_late else 1)
 
     def accept_registration(self, answer):
@@ -177,16 +166,6 @@ class Player:
         """Returns the seconds since the manager last called or answered us."""
         return time.monotonic() - self.heard_at
 
-    def call_manager(self, method, params, timeout=10):
-        """Calls a method of the manager, with --relay through our relay. Returns as `post` does."""
-        if self.args.relay:
-            return self.args.relay.pass_on(method, params, timeout)
-        return call(self.args.manager, method, params, timeout)
-
-    def register_again(self):
-        """Called when the manager has lost our relay: it was restarted."""
-        self.is_unknown = True
-
     def record_ping(self, token):
         """Records a ping of the manager: it carries our own token."""
         self.is_registered.wait(5)  # the ping may overtake the answer to the registration
@@ -202,9 +181,16 @@ class Player:
 
     def must_register_again(self):
         """Returns true if we may have missed the end, or the manager does not find us."""
-        has_moved = current_url(self.args, self.url) != self.url
+        has_moved = self.current_url() != self.url
         must_ask = self.is_unknown or has_moved or self.silence() > MAX_SILENCE
         return must_ask and self.credentials.get("proves_itself")
+
+    def current_url(self):
+        """Returns the URL under which others reach us now: our address may have changed."""
+        try:
+            return current_url(self.args, urllib.parse.urlsplit(self.url).port)
+        except (OSError, UnicodeError):
+            return self.url  # this machine has no address at present
 
     # Step 3: answer messages.
 
@@ -233,13 +219,6 @@ class Player:
         else:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
         return reply if "id" in call else None
-
-    def answer(self, request):
-        """Returns the JSON-RPC reply to a request of our relay."""
-        reply = self.respond(json.dumps(request))
-        if self.league_completed:
-            self.is_finished.set()
-        return reply
 
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
@@ -289,28 +268,10 @@ class Player:
         conversation_id, token = invitation["conversation_id"], invitation.get("auth_token")
         known = self.joined.get(match_id)
         if known is None or (known.conversation_id, known.token) != (conversation_id, token):
-            self.add_joined(invitation, invitation["round_id"], invitation["opponent_id"])
+            self.joined[match_id] = types.SimpleNamespace(
+                conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
+                opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
         return self.reply("GAME_JOIN_ACK", invitation, accept=True, arrival_timestamp=now())
-
-    def add_joined(self, message, round_id, opponent_id):
-        self.joined[message["match_id"]] = types.SimpleNamespace(
-            conversation_id=message["conversation_id"], token=message.get("auth_token"),
-            round_id=round_id, opponent_id=opponent_id, choices={}, lock=threading.Lock())
-
-    def awaits_invitation(self, message):
-        """Returns true if we have not joined a match that the manager has announced with this
-        token: we were restarted since its invitation, and the referee invites us again."""
-        match_id = str(message.get("match_id"))
-        token = self.announced.get(match_id)
-        is_announced = token and hmac.compare_digest(ascii(message.get("auth_token")), ascii(token))
-        return is_announced and match_id not in self.joined
-
-    def join_ended(self, over):
-        """Joins a match that ended while we were restarted, so that its result is not refused."""
-        choices = over["game_result"].get("choices")
-        opponents = {*choices} - {self.id} if isinstance(choices, dict) else ()
-        for opponent_id in opponents:
-            self.add_joined(over, over.get("round_id"), opponent_id)
 
     def move(self, message_type, call):
         """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
@@ -368,11 +329,6 @@ class Player:
         is_answer = message.get("error_code") in ("E003", "E004")
         return is_answer and str(message.get("match_id")) in self.faulty
 
-    def print_thread_fault(self, thread):
-        """Prints an exception in a thread, once for each place."""
-        place, text = describe(thread.exc_value, sys.modules["__main__"].__file__)
-        self.print_once(f"a thread fails{place}: {text}", place or text)
-
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
         match_id, result = message["match_id"], message["game_result"]
@@ -396,13 +352,6 @@ class Player:
     def sentence(self, result, choices, opponent_id, reason):
         """Returns a sentence about the result of a match, with names."""
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
-        if result.get("status") == "TECHNICAL_LOSS":
-            if winner is None:
-                return f"you and {name} both failed, so nobody wins"
-            who, loser, end = "you", self.id, f"{name} wins"
-            if winner == self.id:
-                who, loser, end = name, opponent_id, "you win"
-            return f"{who} {failure(reason, loser)}, so {end}"
         own, theirs = choices.get(self.id), choices.get(opponent_id)
         number = result.get("drawn_number")
         verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
@@ -420,10 +369,7 @@ class Player:
                        f"with {champion.get('points')} points")
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict) and row.get("player_id") == self.id:
-                points = row.get("points")
-                equal = [other for other in rows if other.get("points") == points]
-                tie = ", as many as another player" if len(equal) > 1 else ""
-                print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
+                print_line(f"You are {row.get('rank')} of {len(rows)} with {row.get('points')} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -449,18 +395,9 @@ class Player:
         return {**envelope, **{name: value for name, value in fields.items() if value is not None}}
 
     def refuse(self, message_type, message, code, field, problem):
-        """Prints the refusal of a message, and returns the reply."""
-        content = ""
-        if message_type.endswith(("ERROR", "OVER")):  # it informs us, even if it is faulty
-            body = {name: value for name, value in message.items() if name not in ENVELOPE.split()}
-            content = f"; it says {json.dumps(body)}"
-        now = time.monotonic()  # anyone can cause a refusal: we print 20 at once, then one a second
-        self.printed_until = max(self.printed_until, now)
-        is_expected = code[:4] == "E015" and self.awaits_invitation(message)
-        if self.printed_until < now + 20 and not is_expected:
-            self.printed_until += 1
-            print_line(f"refused {message_type} from {message.get('sender')}: "
-                       f"{code}: {field}: {problem}{content}", sys.stderr)
+        """Prints the first refusal of a kind, and returns the reply."""
+        self.print_once(f"refused {message_type} from {message.get('sender')}: {code}: {field}: "
+                        f"{problem}", f"{message_type} {code} {field}")  # anyone can cause it
         match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
                             message.get("conversation_id"), match_id=match_id,
@@ -483,8 +420,6 @@ class Player:
         if message.get("player_id", self.id) != self.id:
             return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
         match_id, own = message.get("match_id"), self.credentials["token"]
-        if message_type == "GAME_OVER" and self.awaits_invitation(message):
-            self.join_ended(message)
         if "match_id" not in needed:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
@@ -523,7 +458,7 @@ class Player:
         self.asked_at = time.monotonic()
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
-        reply, _ = self.call_manager("league_query", query, 2)
+        reply, _ = call(self.args.address, "league_query", query, 2)
         try:
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = match["match_token"]
@@ -548,36 +483,71 @@ class Player:
 
 
 class Relay:
-    """Calls the manager for a player that nobody can call, and asks it for the player's requests
-    ("A player that only calls out" in the protocol). A player in Python uses it with --relay, and
-    any other one through a StandIn."""
+    """The manager of a player that nobody can call: passes on what the player asks the league's
+    manager, and asks that manager for the player's requests ("A player that only calls out" in the
+    protocol). The player is called at the address that it registers."""
+
+    league_completed = False  # only the player knows
 
     def __init__(self, manager):
-        self.manager, self.token, self.player = manager, None, None
+        self.manager, self.token = manager, None
+        self.registration = None  # the last one that was accepted, with the player's token
+        self.endpoint = ""
         self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
 
-    def call(self, method, params, timeout=10):
-        return call(self.manager, method, {"relay_token": self.token, **params}, timeout)
+    def listen(self):
+        """Starts to answer the player. Returns the address that is its manager's for the player."""
+        server = Server(("127.0.0.1", 0), Handler)
+        server.own_origins, server.player = [], self
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_address[1]}/mcp"
 
-    def pass_on(self, method, params, timeout=10):
-        """Passes a call of the player on to the manager. Returns the same as `post`."""
+    def respond(self, body):
+        """Passes a call of the player on to the manager, and returns the manager's reply."""
+        try:
+            asked = json.loads(body)
+            call_id, params = asked.get("id"), asked["params"]
+            meta = params.get("player_meta") or {}
+            message = {"method": asked["method"], "params": params}
+            endpoint = str(meta.get("contact_endpoint", self.endpoint))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
+        if meta and self.registration and not self.marks(params) & self.marks(self.registration):
+            return error_reply(call_id, -32600, "another player is connected here")
+        self.endpoint = endpoint  # a request may come before the reply
         if not self.token:  # a player that is started again has the same key, and the same relay
-            key = params.get("player_meta", {}).get("registration_key") or secrets.token_hex(16)
+            key = meta.get("registration_key") or secrets.token_hex(16)
             self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
         seen, reply = self.opened, None
         problem = None if seen else self.open(seen)
         if not problem:
-            message = {"method": method, "params": params}
-            reply, problem = self.call("relay_call", message, timeout)
-        context = result_of(reply).get("context")
-        if isinstance(context, dict) and context.get("field") == "relay_token":
-            return None, self.open(seen) or "had closed our relay"
-        return reply, problem
+            reply, problem = self.call("relay_call", message)
+        if is_closed(reply):
+            reply, problem = None, self.open(seen) or "had closed our relay"
+        if not isinstance(reply, dict):
+            return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
+        answer = result_of(reply)
+        if meta and is_accepted(answer):
+            meta = {**meta, "must_be_known": True}  # in the same league
+            self.registration = {**params, "player_meta": meta,
+                                 "auth_token": answer.get("auth_token")}
+        return {**reply, "id": call_id}
+
+    @staticmethod
+    def marks(params):
+        """Returns what only the player itself can put into a registration."""
+        meta = params["player_meta"]
+        marks = params.get("auth_token"), meta.get("registration_key"), meta.get("contact_endpoint")
+        return {ascii(mark) for mark in marks if mark}
+
+    def call(self, tool, params, timeout=15):
+        return call(self.manager, tool, {"relay_token": self.token, **params}, timeout)
 
     def open(self, seen):
-        """Opens the relay, unless another thread has opened it. Returns a problem, or None."""
+        """Opens the relay, unless another thread has done it, and registers the player again if the
+        manager has lost the relay. Returns a problem, or None."""
         with self.lock:
             if self.opened != seen:
                 return None
@@ -587,21 +557,24 @@ class Relay:
                 return "has no relay: ask your teacher to start it with `league class`"
             if "contact_endpoint" not in opened:
                 return problem or f"answers {json.dumps(reply)[:300]}, and opens no relay"
-            if opened.get("warning") and not seen:
-                print_line(str(opened["warning"]), sys.stderr)
             self.opened += 1
-        if seen:
-            self.player.register_again()
-        else:
+        if not seen:
+            if opened.get("warning"):
+                print_line(str(opened["warning"]), sys.stderr)
             threading.Thread(target=self.poll, daemon=True).start()
+        message, reply = {"method": "register_player", "params": self.registration}, None
+        while seen and self.registration and not result_of(reply):
+            time.sleep(0.5 if reply is None else 1)
+            reply, _ = self.call("relay_call", message)
+        return None
 
     def poll(self):
         """Answers requests. While the player works on one, another thread waits for the next."""
         answers, thread = [], threading.current_thread()
         while True:
-            seen, wait_sec = self.opened, POLL_TIME if len(self.waiting) < 3 else 0
+            seen, known = self.opened, [*self.unanswered]
             self.waiting.add(thread)
-            poll = {"wait_sec": wait_sec, "answers": answers, "known": [*self.unanswered]}
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": known}
             reply, _ = self.call("relay_next", poll, POLL_TIME + 5)
             self.waiting.discard(thread)
             requests = result_of(reply).get("requests")
@@ -610,26 +583,26 @@ class Relay:
                     self.open(seen)  # a restarted manager does not know the relay
                 time.sleep(0.5)
                 continue
-            if not requests and not wait_sec:
-                return  # enough threads wait
             self.unanswered.difference_update(answer["number"] for answer in answers)
             # Another thread may have a request already: a copy of it is dropped.
             requests = [one for one in requests if one["number"] not in self.unanswered]
             self.unanswered.update(request["number"] for request in requests)
-            if requests and not self.waiting:
+            if not self.waiting and requests:
                 threading.Thread(target=self.poll, daemon=True).start()
+            elif len(self.waiting) > 1 and not requests:
+                return  # enough threads wait
             answers = [*filter(None, map(self.answer, requests))]
 
     def answer(self, request):
-        """Returns the player's answer to a request. Without one the request stays open, and comes
-        again in a second: nobody else answers for the player."""
+        """Returns the player's answer to a request. If nobody is there, nobody answers: the request
+        comes again each second, and the player may be started again."""
         number, body = request["number"], request["body"]
-        try:
-            reply = self.player.answer(body)
-        except NoAnswer:
+        reply, problem = post(self.endpoint, body, CALL_TIME)
+        if problem and problem.startswith("cannot be reached"):
             return self.unanswered.discard(number)
-        if len(json.dumps(reply)) > MAX_ANSWER:
-            reply = error_reply(body.get("id"), -32603, "the player answers too much")
+        if problem and "id" in body or len(json.dumps(reply)) > MAX_ANSWER:
+            problem = f"the player {problem or 'answers too much'}"
+            reply = error_reply(body.get("id"), -32603, problem)
         return {"number": number, "body": reply}
 
     def deliver(self):
@@ -637,74 +610,6 @@ class Relay:
         end = time.monotonic() + 5
         while self.unanswered and time.monotonic() < end:
             time.sleep(0.05)
-
-
-class StandIn:
-    """The manager of a player that is a program of its own: passes on what the player asks the
-    league's manager, and calls the player at the address that it registers."""
-
-    league_completed = False  # only the player knows
-
-    def __init__(self, relay):
-        self.relay, self.endpoint = relay, ""
-        self.registration = None  # the last one that was accepted, with the player's token
-        self.is_over = False  # true from the end of a league until the next registration
-
-    def respond(self, body):
-        """Returns the manager's reply to a call of the player."""
-        try:
-            asked = json.loads(body)
-            call_id, method, params = asked.get("id"), asked["method"], asked["params"]
-            meta = params.get("player_meta") or {}
-            endpoint = meta.get("contact_endpoint", self.endpoint)
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
-        if meta and not self.is_of_player(params, meta):
-            return error_reply(call_id, -32600, "another player is connected here")
-        self.endpoint = str(endpoint)  # a request may come before the reply
-        reply, problem = self.relay.pass_on(method, params)
-        if not isinstance(reply, dict):
-            problem = f"the league manager at {self.relay.manager} {problem or 'answers wrongly'}"
-            return error_reply(call_id, -32603, problem)
-        if meta and is_accepted(result_of(reply)):
-            token, self.is_over = result_of(reply).get("auth_token"), False
-            meta = {**meta, "must_be_known": True}
-            self.registration = {**params, "player_meta": meta, "auth_token": token}
-        return {**reply, "id": call_id}
-
-    def is_of_player(self, params, meta):
-        """Returns false for a registration of another program, which would take our place."""
-        if not self.registration:
-            return True
-        pairs = [(self.registration["auth_token"], params.get("auth_token"))]
-        for name in ("contact_endpoint", "registration_key"):
-            pairs.append((self.registration["player_meta"].get(name), meta.get(name)))
-        return any(own and hmac.compare_digest(ascii(own), ascii(new)) for own, new in pairs)
-
-    def register_again(self):
-        """Registers the player again: the manager has lost our relay, since it was restarted."""
-        while self.registration and not self.is_over:
-            message = {"method": "register_player", "params": self.registration}
-            reply, _ = self.relay.call("relay_call", message)
-            if result_of(reply):
-                break
-            time.sleep(1)
-
-    def answer(self, request):
-        """Returns the player's reply to a request of the league."""
-        reply, problem = post(self.endpoint, request, CALL_TIME)
-        if problem and problem.startswith("cannot be reached"):
-            raise NoAnswer  # it may be started again
-        self.is_over |= result_of(request, "params").get("message_type") == "LEAGUE_COMPLETED"
-        if problem and "id" in request:
-            return error_reply(request["id"], -32603, f"the player {problem}")
-        return reply
-
-
-def failure(reason, loser):
-    """Returns how the loser has failed, in a few words: it got the details with each attempt."""
-    known = [words for begin, words in FAILURES.items() if reason.startswith(f"{loser} {begin}")]
-    return known[0] if known else "failed"
 
 
 def describe(error, file):
@@ -715,22 +620,16 @@ def describe(error, file):
     return place, traceback.format_exception_only(type(error), error)[-1].strip()
 
 
-def print_crash(kind, error, trace):
-    """Prints an exception that ends the program: if it is the student's, in one line."""
-    frames = traceback.extract_tb(trace)
-    if frames[-1].filename == __file__:
-        return sys.__excepthook__(kind, error, trace)
-    place, text = describe(error, frames[0].filename)
-    print_line(f"{frames[0].filename} fails{place}: {text}", sys.stderr)
-
-
-sys.excepthook = print_crash
-
-
 def result_of(reply, name="result"):
     """Returns the message in a JSON-RPC reply, or with the name "error" its error, or {}."""
     result = reply.get(name) if isinstance(reply, dict) else None
     return result if isinstance(result, dict) else {}
+
+
+def is_closed(reply):
+    """Returns true if the manager does not know our relay."""
+    context = result_of(reply).get("context")
+    return isinstance(context, dict) and context.get("field") == "relay_token"
 
 
 def is_accepted(answer):
@@ -738,11 +637,10 @@ def is_accepted(answer):
     return answer.get("status") == "ACCEPTED" and re.fullmatch(r'"[A-Za-z0-9_-]{1,60}"', name)
 
 
-def is_next_league_awaited(answer, stays):
-    """Returns true if we wait: we came after the start, or were removed."""
-    is_late = answer.get("error_code") == "E019"
+def is_next_league_awaited(answer):
+    """Returns true if we came after the start, or were removed."""
     is_removed = str(answer.get("reason")).startswith("Removed by the operator")
-    return stays and answer.get("status") == "REJECTED" and (is_late or is_removed)
+    return answer.get("error_code") == "E019" or is_removed
 
 
 def check_not_refused(answer):
@@ -757,35 +655,21 @@ def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
         credentials = json.loads(file.read_text(encoding="utf-8-sig"))
-        saved, _ = credentials["manager"], credentials["registration_key"]
+        is_ours = credentials["manager"] == manager and credentials["registration_key"]
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
         sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
-    if saved == manager:
-        return credentials
-    if not credentials.get("token"):
-        return {}
-    print_line(f"{credentials.get('agent_id')} was in a league at {saved}: asking {manager} "
-               "with its token, in case that the manager has moved")
-    return credentials
-
-
-@functools.lru_cache()
-def tls_context():
-    """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
-    import ssl  # not every Python has it
-    return ssl.create_default_context()
+    return credentials if is_ours or credentials.get("token") else {}  # the manager may have moved
 
 
 def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
-    connect, options = http.client.HTTPConnection, {}
-    if url.startswith("https:"):
-        connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
         parts = urllib.parse.urlsplit(url)
-        connection = connect(parts.netloc, timeout=timeout, **options)
+        is_secure = parts.scheme == "https"
+        connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        connection = connect(parts.netloc, timeout=timeout)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
@@ -870,10 +754,10 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
-    args.has_played = False  # true from the second league on
     args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.relay = Relay(args.manager) if args.relay else None
+    args.address = args.relay.listen() if args.relay else args.manager
     return args
 
 
@@ -890,9 +774,11 @@ def manager_url(url, parser):
     return url
 
 
-def own_address_towards(url):
+def own_address(args):
     """Returns the address of this machine as the manager's machine sees it."""
-    parts = urllib.parse.urlsplit(url)
+    parts = urllib.parse.urlsplit(args.manager)
+    if args.host not in (None, "0.0.0.0"):
+        return args.host
     if parts.hostname in ("localhost", "::1"):
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -900,23 +786,19 @@ def own_address_towards(url):
         return probe.getsockname()[0]
 
 
-def current_url(args, url):
-    """Returns the URL under which others reach us now: our address may have changed."""
-    try:
-        own_address = own_address_towards(args.manager)
-    except (OSError, UnicodeError):
-        return url  # this machine has no address at present
-    is_fixed = args.contact_endpoint or args.host or own_address.startswith("127.")
-    return url if is_fixed else f"http://{own_address}:{urllib.parse.urlsplit(url).port}/mcp"
+def current_url(args, port):
+    """Returns the URL under which others reach us now."""
+    address = own_address(args)
+    name = "localhost" if address.startswith("127.") else address
+    return args.contact_endpoint or f"http://{name}:{port}/mcp"
 
 
 def listen(args):
     """Returns a server, and the URL under which others reach it."""
     try:
-        own_address = own_address_towards(args.manager)
+        is_local = own_address(args).startswith("127.")
     except (OSError, UnicodeError) as error:
         sys.exit(f"--manager: there is no way to {args.manager} from here: {error}")
-    is_local = own_address.startswith("127.")
     host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
     for port in args.ports:
         try:
@@ -927,12 +809,7 @@ def listen(args):
     else:
         sys.exit(problem)
     port = server.server_address[1]
-    name = host
-    if is_local:
-        name = "localhost"
-    elif host == "0.0.0.0":
-        name = own_address
-    url = args.contact_endpoint or f"http://{name}:{port}/mcp"
+    url = current_url(args, port)
     own_hosts = {urllib.parse.urlsplit(url).netloc, f"localhost:{port}", f"127.0.0.1:{port}"}
     server.own_origins = [[f"http://{name}"] for name in own_hosts]
     return server, url
@@ -964,8 +841,6 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player = player(choose, args, url, file, credentials)
-        if args.relay:
-            args.relay.player = server.player
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
@@ -976,8 +851,7 @@ def play(args, choose, player=Player):
         file.unlink()
         if not args.stay:
             return
-        args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        credentials = {}
+        args.player_id, credentials = server.player.id, {}  # the same id, if it is free
 
 
 STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3
@@ -988,25 +862,21 @@ the player is called at the contact_endpoint of its registration. Its standard i
 closes when this program ends. A player in Python needs no command: it has --relay."""
 
 
-def stand_in(words, command):
-    """Starts the command of a player, and stands in for it until it ends. Returns its exit code."""
+def stand_in():
+    """Starts the command of a player, and stands in for it. Returns its exit code."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description=STAND_IN,
                                      usage="%(prog)s --manager URL -- COMMAND ...")
     parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
     parser.add_argument("--until-stdin-closes", action="store_true", help=FLAGS[-1][1])
-    args = parser.parse_args(words)
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args, command = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
     if not command:
         parser.error("expected the command of a player after --, like ./ada")
     relay = Relay(manager_url(args.manager, parser))
-    server = Server(("127.0.0.1", 0), Handler)
-    server.own_origins, server.player = [], StandIn(relay)
-    relay.player = server.player
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     if args.until_stdin_closes:
         end_with_stdin()
-    url = f"http://127.0.0.1:{server.server_address[1]}"
     try:
-        player = subprocess.Popen([*command, "--manager", url], stdin=subprocess.PIPE)
+        player = subprocess.Popen([*command, "--manager", relay.listen()], stdin=subprocess.PIPE)
     except OSError as error:
         sys.exit(f"{command[0]} cannot be started: {error}")
     code = player.wait()
@@ -1015,17 +885,13 @@ def stand_in(words, command):
 
 
 def run(choose):
-    """Runs a player that chooses with this function."""
+    """Runs a player that chooses with this function; without one, stands in for a command."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
-        play(parse_args(parser), choose)
+        sys.exit(play(parse_args(parser), choose) if choose else stand_in())
     except KeyboardInterrupt:
         sys.exit(130)
 
 
 if __name__ == "__main__":
-    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    try:
-        sys.exit(stand_in(sys.argv[1:end], sys.argv[end + 1:]))
-    except KeyboardInterrupt:
-        sys.exit(130)
+    run(None)
