@@ -169,7 +169,9 @@ impl Story {
         let mut output = String::new();
         for part in text.split_inclusive(is_sign) {
             let word = part.trim_end_matches(is_sign);
-            let is_number = word.len() > 4 && word.bytes().all(|sign| sign.is_ascii_digit());
+            let is_code = word.starts_with("3260"); // of an error, no port is there
+            let is_digits = word.bytes().all(|sign| sign.is_ascii_digit());
+            let is_number = word.len() > 4 && is_digits && !is_code;
             let is_secret = word.len() >= 16 && word.bytes().all(|sign| sign.is_ascii_hexdigit());
             if is_number || is_secret {
                 if !self.seen.iter().any(|seen| seen == word) {
@@ -247,16 +249,14 @@ impl Story {
     /// Kills a program, and starts it again with the same words; the manager at the same port.
     fn restart(&mut self, name: &str) {
         let mut old = self.programs.remove(name).unwrap();
-        let port = old.process.port();
         old.process.kill();
         let mut words = old.words;
         if name == "manager" {
-            words += &format!(" --port {port}");
-        } else {
-            // A player behind a stand-in ends a moment later.
-            wait_until("the port is free", || {
-                TcpListener::bind(format!("127.0.0.1:{port}")).is_ok()
-            });
+            words += &format!(" --port {}", old.process.port());
+        }
+        if words.starts_with("stand-in") {
+            let address = format!("127.0.0.1:{}", old.process.port());
+            wait_until("its player ends", || TcpListener::bind(&address).is_ok());
         }
         self.start(name, &words);
     }
@@ -346,7 +346,16 @@ impl Story {
         let mut ids: Vec<&str> = members.iter().map(|line| text_of(&line["id"])).collect();
         ids.sort();
         ids.dedup();
-        format!("{all} results, {technical} technical; {}", ids.join(" "))
+        let recorded = self.test.events("Recorded");
+        let details = recorded.iter().map(|line| &line["result"]["details"]);
+        let failed = details.filter(|details| details["status"] == "TECHNICAL_LOSS");
+        let reasons: String = failed
+            .map(|details| format!("; {}", details["reason"]))
+            .collect();
+        format!(
+            "{all} results, {technical} technical{reasons}; {}",
+            ids.join(" ")
+        )
     }
 }
 
@@ -391,7 +400,10 @@ fn post(url: &str, headers: &str, body: &str) -> String {
 fn shown(mut reply: Value) -> String {
     if let Some(code) = reply.pointer("/error/code") {
         let message = reply["error"]["message"].as_str().unwrap_or_default();
-        return format!("error {code} {}", message.split(':').next().unwrap_or_default());
+        return format!(
+            "error {code} {}",
+            message.split(':').next().unwrap_or_default()
+        );
     }
     let result = reply.get_mut("result").map(Value::take);
     let mut result = result.unwrap_or(reply);
