@@ -24,6 +24,7 @@ NEEDED = {  # the messages that a player receives, and the fields that each must
 ENVELOPE = "protocol sender timestamp conversation_id"  # the fields that all must have
 TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": int,
          "move_number": int}  # every other field is a text
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
@@ -130,12 +131,15 @@ class Player:
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
-            is_late = self.args.stay and is_next_league_awaited(answer)
-            if is_late:
-                problem = f"{answer.get('reason')}; waiting for the next league (Ctrl-C ends)"
+            reason = str(answer.get("reason") or explain(answer))
+            is_late = answer.get("error_code") == "E019" or reason.startswith("Removed by")
+            is_rejected = answer.get("status") == "REJECTED"
+            is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
+            if is_late and self.args.stay:
+                problem = f"{reason}; waiting for the next league (Ctrl-C ends)"
+            elif not is_known and (is_rejected or answer.get("message_type") == "LEAGUE_ERROR"):
+                sys.exit(sanitize(f"the league manager has rejected us: {reason}"))
             else:
-                if self.silence() > MAX_SILENCE or "Not a member" not in str(answer.get("reason")):
-                    check_not_refused(answer)
                 text = f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = problem or result_of(reply, "error").get("message") or text
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
@@ -143,7 +147,7 @@ class Player:
             if problem not in printed and not (again and attempts in (1, 2)):  # a new lobby opens
                 print_line(problem, sys.stderr)
                 printed.add(problem)
-            time.sleep(2 if is_late else 1)
+            time.sleep(1)
 
     def accept_registration(self, answer):
         """Keeps our id and token."""
@@ -159,8 +163,7 @@ class Player:
         self.heard_at = time.monotonic()
         self.is_unknown = False
         self.is_registered.set()
-        place = f" in {league}" if league else ""
-        print_line(f"{self.args.display_name} is {self.id}{place}")
+        print_line(f"{self.args.display_name} is {self.id}{f' in {league}' if league else ''}")
 
     def silence(self):
         """Returns the seconds since the manager last called or answered us."""
@@ -271,7 +274,8 @@ class Player:
             self.joined[match_id] = types.SimpleNamespace(
                 conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
                 opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
-        return self.reply("GAME_JOIN_ACK", invitation, accept=True, arrival_timestamp=now())
+        return self.reply("GAME_JOIN_ACK", invitation, accept=True,
+                          arrival_timestamp=time.strftime(TIME, time.gmtime()))
 
     def move(self, message_type, call):
         """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
@@ -354,6 +358,8 @@ class Player:
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
         own, theirs = choices.get(self.id), choices.get(opponent_id)
         number = result.get("drawn_number")
+        if winner is None and result.get("status") == "TECHNICAL_LOSS":
+            return f"you and {name} both failed, so nobody wins"
         verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
         if own and theirs and isinstance(number, int):
             return f"you ({own}) {verb} {name} ({theirs}), the number was {number}"
@@ -369,7 +375,8 @@ class Player:
                        f"with {champion.get('points')} points")
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict) and row.get("player_id") == self.id:
-                print_line(f"You are {row.get('rank')} of {len(rows)} with {row.get('points')} points")
+                place, points = row.get("rank"), row.get("points")
+                print_line(f"You are {place} of {len(rows)} with {points} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -390,7 +397,7 @@ class Player:
         if not isinstance(conversation_id, str):
             conversation_id = f"conv-{secrets.token_hex(8)}"
         envelope = {"protocol": "league.v2", "message_type": message_type,
-                    "sender": f"player:{self.id}", "timestamp": now(),
+                    "sender": f"player:{self.id}", "timestamp": time.strftime(TIME, time.gmtime()),
                     "conversation_id": conversation_id}
         return {**envelope, **{name: value for name, value in fields.items() if value is not None}}
 
@@ -524,7 +531,7 @@ class Relay:
         problem = None if seen else self.open(seen)
         if not problem:
             reply, problem = self.call("relay_call", message)
-        if is_closed(reply):
+        if "relay_token" in str(result_of(reply).get("context")):
             reply, problem = None, self.open(seen) or "had closed our relay"
         if not isinstance(reply, dict):
             return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
@@ -626,29 +633,9 @@ def result_of(reply, name="result"):
     return result if isinstance(result, dict) else {}
 
 
-def is_closed(reply):
-    """Returns true if the manager does not know our relay."""
-    context = result_of(reply).get("context")
-    return isinstance(context, dict) and context.get("field") == "relay_token"
-
-
 def is_accepted(answer):
     name = json.dumps(answer.get("player_id"))
     return answer.get("status") == "ACCEPTED" and re.fullmatch(r'"[A-Za-z0-9_-]{1,60}"', name)
-
-
-def is_next_league_awaited(answer):
-    """Returns true if we came after the start, or were removed."""
-    is_removed = str(answer.get("reason")).startswith("Removed by the operator")
-    return answer.get("error_code") == "E019" or is_removed
-
-
-def check_not_refused(answer):
-    """Ends the program if the manager has rejected us."""
-    if answer.get("status") == "REJECTED":
-        sys.exit(sanitize(f"the league manager has rejected us: {answer.get('reason')}"))
-    if answer.get("message_type") == "LEAGUE_ERROR":
-        sys.exit(sanitize(f"the league manager refuses us: {explain(answer)}"))
 
 
 def load_credentials(file, manager):
@@ -696,10 +683,6 @@ def explain(error):
         return json.dumps(error)
     field = f"{context['field']}: " if context.get("field") else ""
     return f"{error.get('error_code')} {field}{context['problem']}"
-
-
-def now():
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def sanitize(text):

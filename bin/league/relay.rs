@@ -5,7 +5,7 @@
 //! the manager call the relay as they would call the player. Relays listen on this machine's
 //! loopback interface alone; all share a port, which a league keeps when its manager is restarted,
 //! and each has its own path. What becomes of a request is in `queue.rs`. The other end, for any
-//! player, is in `commands/connect.rs`.
+//! player, is `Relay` in `bin/league_player.py`.
 
 pub mod queue;
 
