@@ -6,8 +6,9 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, functools, hmac, http.client, http.server, json, os, pathlib, random, re, secrets
-import socket, socketserver, sys, textwrap, threading, time, traceback, types, urllib.parse
+import argparse, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
+import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
+import urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -23,14 +24,13 @@ NEEDED = {  # the messages that a player receives, and the fields that each must
 ENVELOPE = "protocol sender timestamp conversation_id"  # the fields that all must have
 TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": int,
          "move_number": int}  # every other field is a text
+TIME = "%Y-%m-%dT%H:%M:%SZ"
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
-MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
-POLL_TIME = 10  # seconds that a poll of our relay waits for a request
-FAILURES = {"answered HTTP 503 ": "did not answer", "answered ": "answered wrongly",
-            "gave no ": "did not answer", "could not be reached ": "did not answer",
-            "was removed ": "left by order of the operator"}  # how a reason of a referee begins
+POLL_TIME = 10  # seconds that a poll of a relay waits for a request
+CALL_TIME = 40  # seconds that a player has for an answer; a choice has 30
+MAX_ANSWER = 8 << 10  # bytes of an answer to a relay, whose messages have 10 KB at most
 
 
 class Server(socketserver.ThreadingTCPServer):  # answers each request in a thread of its own
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         body = self.rfile.read(min(size, 4 * MAX_BYTES))
         if size > MAX_BYTES:
             return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
-        reply = respond(self.server.player, body)
+        reply = self.server.player.respond(body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
@@ -73,33 +73,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_):
         """Prints nothing, so that callers cannot write on the terminal."""
-
-
-def respond(player, body):
-    """Returns the JSON-RPC reply to a request; None if it wants no reply."""
-    try:
-        call = json.loads(body)
-    except (ValueError, RecursionError):
-        return error_reply(None, -32700, "Parse error: this is not JSON")
-    if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-        return error_reply(None, -32600, "Invalid Request: must be one object with a method")
-    call_id = call.get("id")
-    message = call["params"] if isinstance(call.get("params"), dict) else {}
-    message_type = str(message.get("message_type"))
-    if call["method"] == "ping":
-        player.record_ping(message.get("auth_token"))
-        reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
-    elif message_type in NEEDED:  # the type of the message decides, not the method
-        try:
-            answer = player.handle(message_type, message)
-            reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
-        except Exception as error:
-            if not isinstance(error, NoAnswer):
-                traceback.print_exc()
-            reply = error_reply(call_id, -32603, str(error))
-    else:
-        reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
-    return reply if "id" in call else None
 
 
 def error_reply(call_id, code, text):
@@ -124,15 +97,11 @@ class Player:
         self.history = {}     # match id: how the match ended
         self.printed = set()  # problems that are printed once
         self.faulty = set()   # match ids in which a fault of `choose` was found
-        self.printed_until = 0  # when the refusals would be printed, one a second
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
-        threading.excepthook = self.print_thread_fault
         self.league_completed = False
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
         self.is_unknown = False  # true if the manager says that it does not know us
-        self.unanswered = set()  # the numbers of requests whose answers our relay does not have
-        self.waiting = set()  # the threads that wait for its requests
 
     # Step 2: ask the manager for a registration until it answers.
 
@@ -144,9 +113,8 @@ class Player:
         """
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
-        for name in ("registration_key", "relay_token"):
-            self.credentials.setdefault(name, secrets.token_hex(16))
-        self.url = current_url(self.args, self.url)
+        self.credentials.setdefault("registration_key", secrets.token_hex(16))
+        self.url = self.current_url()
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
                 "game_types": GAME_TYPES, "contact_endpoint": self.url,
@@ -157,33 +125,29 @@ class Player:
                                auth_token=self.credentials.get("token"))
         printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
-            meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
-            reply, problem = None, self.args.relay and self.open_relay()
-            if not problem:
-                self.applied_at = time.monotonic()
-                reply, problem = self.call_manager("register_player", message)
+            meta["contact_endpoint"] = self.url = self.current_url()
+            self.applied_at = time.monotonic()
+            reply, problem = call(self.args.address, "register_player", message)
             answer = result_of(reply)
             if is_accepted(answer):
                 return self.accept_registration(answer)
-            is_late = is_next_league_awaited(answer, self.args.stay)
-            if is_late:
-                state = "the league is over" if self.args.has_played else "we are too late"
-                if answer.get("error_code") != "E019":
-                    state = "removed by the operator"
-                problem = f"{state}; waiting for the next league (Ctrl-C ends)"
+            reason = str(answer.get("reason") or explain(answer))
+            is_late = answer.get("error_code") == "E019" or reason.startswith("Removed by")
+            is_rejected = answer.get("status") == "REJECTED"
+            is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
+            if is_late and self.args.stay:
+                problem = f"{reason}; waiting for the next league (Ctrl-C ends)"
+            elif not is_known and (is_rejected or answer.get("message_type") == "LEAGUE_ERROR"):
+                sys.exit(sanitize(f"the league manager has rejected us: {reason}"))
             else:
-                if self.silence() > MAX_SILENCE or "Not a member" not in str(answer.get("reason")):
-                    check_not_refused(answer)
-                problem = problem or f"answers {json.dumps(reply)[:300]}, which does not let us in"
+                text = f"answers {json.dumps(reply)[:300]}, which does not let us in"
+                problem = problem or result_of(reply, "error").get("message") or text
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
                 attempts += 1
-            is_brief = again and attempts in (1, 2)  # while a manager opens a new lobby
-            if problem not in printed and not is_brief:
+            if problem not in printed and not (again and attempts in (1, 2)):  # a new lobby opens
                 print_line(problem, sys.stderr)
                 printed.add(problem)
-            if again and not self.args.stay and self.silence() > MAX_ABSENCE:
-                sys.exit(f"the league manager at {self.args.manager} does not answer any more")
-            time.sleep(2 if is_late else 1)
+            time.sleep(1)
 
     def accept_registration(self, answer):
         """Keeps our id and token."""
@@ -199,8 +163,7 @@ class Player:
         self.heard_at = time.monotonic()
         self.is_unknown = False
         self.is_registered.set()
-        place = f" in {league}" if league else ""
-        print_line(f"{self.args.display_name} is {self.id}{place}")
+        print_line(f"{self.args.display_name} is {self.id}{f' in {league}' if league else ''}")
 
     def silence(self):
         """Returns the seconds since the manager last called or answered us."""
@@ -221,11 +184,44 @@ class Player:
 
     def must_register_again(self):
         """Returns true if we may have missed the end, or the manager does not find us."""
-        has_moved = current_url(self.args, self.url) != self.url
+        has_moved = self.current_url() != self.url
         must_ask = self.is_unknown or has_moved or self.silence() > MAX_SILENCE
         return must_ask and self.credentials.get("proves_itself")
 
+    def current_url(self):
+        """Returns the URL under which others reach us now: our address may have changed."""
+        try:
+            return current_url(self.args, urllib.parse.urlsplit(self.url).port)
+        except (OSError, UnicodeError):
+            return self.url  # this machine has no address at present
+
     # Step 3: answer messages.
+
+    def respond(self, body):
+        """Returns the JSON-RPC reply to a request; None if it wants no reply."""
+        try:
+            call = json.loads(body)
+        except (ValueError, RecursionError):
+            return error_reply(None, -32700, "Parse error: this is not JSON")
+        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
+            return error_reply(None, -32600, "Invalid Request: must be one object with a method")
+        call_id = call.get("id")
+        message = call["params"] if isinstance(call.get("params"), dict) else {}
+        message_type = str(message.get("message_type"))
+        if call["method"] == "ping":
+            self.record_ping(message.get("auth_token"))
+            reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
+        elif message_type in NEEDED:  # the type of the message decides, not the method
+            try:
+                answer = self.handle(message_type, message)
+                reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
+            except Exception as error:
+                if not isinstance(error, NoAnswer):
+                    traceback.print_exc()
+                reply = error_reply(call_id, -32603, str(error))
+        else:
+            reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
+        return reply if "id" in call else None
 
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
@@ -275,28 +271,11 @@ class Player:
         conversation_id, token = invitation["conversation_id"], invitation.get("auth_token")
         known = self.joined.get(match_id)
         if known is None or (known.conversation_id, known.token) != (conversation_id, token):
-            self.add_joined(invitation, invitation["round_id"], invitation["opponent_id"])
-        return self.reply("GAME_JOIN_ACK", invitation, accept=True, arrival_timestamp=now())
-
-    def add_joined(self, message, round_id, opponent_id):
-        self.joined[message["match_id"]] = types.SimpleNamespace(
-            conversation_id=message["conversation_id"], token=message.get("auth_token"),
-            round_id=round_id, opponent_id=opponent_id, choices={}, lock=threading.Lock())
-
-    def awaits_invitation(self, message):
-        """Returns true if we have not joined a match that the manager has announced with this
-        token: we were restarted since its invitation, and the referee invites us again."""
-        match_id = str(message.get("match_id"))
-        token = self.announced.get(match_id)
-        is_announced = token and hmac.compare_digest(ascii(message.get("auth_token")), ascii(token))
-        return is_announced and match_id not in self.joined
-
-    def join_ended(self, over):
-        """Joins a match that ended while we were restarted, so that its result is not refused."""
-        choices = over["game_result"].get("choices")
-        opponents = {*choices} - {self.id} if isinstance(choices, dict) else ()
-        for opponent_id in opponents:
-            self.add_joined(over, over.get("round_id"), opponent_id)
+            self.joined[match_id] = types.SimpleNamespace(
+                conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
+                opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
+        return self.reply("GAME_JOIN_ACK", invitation, accept=True,
+                          arrival_timestamp=time.strftime(TIME, time.gmtime()))
 
     def move(self, message_type, call):
         """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
@@ -354,11 +333,6 @@ class Player:
         is_answer = message.get("error_code") in ("E003", "E004")
         return is_answer and str(message.get("match_id")) in self.faulty
 
-    def print_thread_fault(self, thread):
-        """Prints an exception in a thread, once for each place."""
-        place, text = describe(thread.exc_value, sys.modules["__main__"].__file__)
-        self.print_once(f"a thread fails{place}: {text}", place or text)
-
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
         match_id, result = message["match_id"], message["game_result"]
@@ -382,15 +356,10 @@ class Player:
     def sentence(self, result, choices, opponent_id, reason):
         """Returns a sentence about the result of a match, with names."""
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
-        if result.get("status") == "TECHNICAL_LOSS":
-            if winner is None:
-                return f"you and {name} both failed, so nobody wins"
-            who, loser, end = "you", self.id, f"{name} wins"
-            if winner == self.id:
-                who, loser, end = name, opponent_id, "you win"
-            return f"{who} {failure(reason, loser)}, so {end}"
         own, theirs = choices.get(self.id), choices.get(opponent_id)
         number = result.get("drawn_number")
+        if winner is None and result.get("status") == "TECHNICAL_LOSS":
+            return f"you and {name} both failed, so nobody wins"
         verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
         if own and theirs and isinstance(number, int):
             return f"you ({own}) {verb} {name} ({theirs}), the number was {number}"
@@ -406,10 +375,8 @@ class Player:
                        f"with {champion.get('points')} points")
         for row in rows if isinstance(rows, list) else []:
             if isinstance(row, dict) and row.get("player_id") == self.id:
-                points = row.get("points")
-                equal = [other for other in rows if other.get("points") == points]
-                tie = ", as many as another player" if len(equal) > 1 else ""
-                print_line(f"You are {row.get('rank')} of {len(rows)} with {points} points{tie}")
+                place, points = row.get("rank"), row.get("points")
+                print_line(f"You are {place} of {len(rows)} with {points} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -430,23 +397,14 @@ class Player:
         if not isinstance(conversation_id, str):
             conversation_id = f"conv-{secrets.token_hex(8)}"
         envelope = {"protocol": "league.v2", "message_type": message_type,
-                    "sender": f"player:{self.id}", "timestamp": now(),
+                    "sender": f"player:{self.id}", "timestamp": time.strftime(TIME, time.gmtime()),
                     "conversation_id": conversation_id}
         return {**envelope, **{name: value for name, value in fields.items() if value is not None}}
 
     def refuse(self, message_type, message, code, field, problem):
-        """Prints the refusal of a message, and returns the reply."""
-        content = ""
-        if message_type.endswith(("ERROR", "OVER")):  # it informs us, even if it is faulty
-            body = {name: value for name, value in message.items() if name not in ENVELOPE.split()}
-            content = f"; it says {json.dumps(body)}"
-        now = time.monotonic()  # anyone can cause a refusal: we print 20 at once, then one a second
-        self.printed_until = max(self.printed_until, now)
-        is_expected = code[:4] == "E015" and self.awaits_invitation(message)
-        if self.printed_until < now + 20 and not is_expected:
-            self.printed_until += 1
-            print_line(f"refused {message_type} from {message.get('sender')}: "
-                       f"{code}: {field}: {problem}{content}", sys.stderr)
+        """Prints the first refusal of a kind, and returns the reply."""
+        self.print_once(f"refused {message_type} from {message.get('sender')}: {code}: {field}: "
+                        f"{problem}", f"{message_type} {code} {field}")  # anyone can cause it
         match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
                             message.get("conversation_id"), match_id=match_id,
@@ -469,8 +427,6 @@ class Player:
         if message.get("player_id", self.id) != self.id:
             return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
         match_id, own = message.get("match_id"), self.credentials["token"]
-        if message_type == "GAME_OVER" and self.awaits_invitation(message):
-            self.join_ended(message)
         if "match_id" not in needed:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
@@ -509,61 +465,12 @@ class Player:
         self.asked_at = time.monotonic()
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
-        reply, _ = self.call_manager("league_query", query, 2)
+        reply, _ = call(self.args.address, "league_query", query, 2)
         try:
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = match["match_token"]
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
-
-    # With --relay we ask the manager for requests ("A player that only calls out" in the protocol).
-
-    def call_manager(self, method, params, timeout=10):
-        """Calls a method of the manager, perhaps through our relay. Returns the same as `post`."""
-        if self.args.relay:
-            if method in ("register_player", "league_query"):
-                method, params = "relay_call", {"method": method, "params": params}
-            params["relay_token"] = self.credentials["relay_token"]
-        call = {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}
-        return post(self.args.manager, call, timeout)
-
-    def open_relay(self):
-        """Opens our relay, perhaps again. Returns a problem, if there is one."""
-        reply, problem = self.call_manager("open_relay", {})
-        if result_of(reply, "error").get("code") == -32601:
-            sys.exit(f"the league manager at {self.args.manager} has no relay: ask your teacher to "
-                     "start it with `league class`")
-        opened = result_of(reply)
-        if opened.get("warning"):
-            self.print_once(str(opened["warning"]))
-        return problem or not opened and f"answers {json.dumps(reply)[:300]}, and opens no relay"
-
-    def poll(self):
-        """Answers the requests of our relay until the league is over. Meanwhile others wait."""
-        answers, thread = [], threading.current_thread()
-        while not self.is_finished.is_set():
-            wait_sec = POLL_TIME if len(self.waiting) < 3 else 0  # three are enough
-            self.waiting.add(thread)
-            poll = {"wait_sec": wait_sec, "answers": answers, "known": [*self.unanswered]}
-            reply, _ = self.call_manager("relay_next", poll, POLL_TIME + 5)
-            self.waiting.discard(thread)
-            requests = result_of(reply).get("requests")
-            if requests is not None:
-                self.unanswered.difference_update(answer["number"] for answer in answers)
-            if self.league_completed and (requests is None or not self.unanswered):
-                self.is_finished.set()  # the last answer has arrived, or the manager has ended
-            elif requests is None:  # then the same answers again
-                self.is_unknown |= reply is not None  # a restarted manager has no relay of ours
-                time.sleep(0.5)
-            elif not requests and not wait_sec:
-                return  # enough threads wait
-            else:
-                self.unanswered.update(request["number"] for request in requests)
-                if requests and not self.waiting:
-                    threading.Thread(target=self.poll, daemon=True).start()
-                answers = [{"number": request["number"],
-                            "body": respond(self, json.dumps(request["body"]))}
-                           for request in requests]
 
     # Step 6: save the token. A player that is restarted registers again with it.
 
@@ -582,10 +489,134 @@ class Player:
                 time.sleep(0.01)
 
 
-def failure(reason, loser):
-    """Returns how the loser has failed, in a few words: it got the details with each attempt."""
-    known = [words for begin, words in FAILURES.items() if reason.startswith(f"{loser} {begin}")]
-    return known[0] if known else "failed"
+class Relay:
+    """The manager of a player that nobody can call: passes on what the player asks the league's
+    manager, and asks that manager for the player's requests ("A player that only calls out" in the
+    protocol). The player is called at the address that it registers."""
+
+    league_completed = False  # only the player knows
+
+    def __init__(self, manager):
+        self.manager, self.token = manager, None
+        self.registration = None  # the last one that was accepted, with the player's token
+        self.endpoint = ""
+        self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
+        self.waiting = set()  # the threads that wait for requests
+        self.unanswered = set()  # the numbers of requests whose answers the manager does not have
+
+    def listen(self):
+        """Starts to answer the player. Returns the address that is its manager's for the player."""
+        server = Server(("127.0.0.1", 0), Handler)
+        server.own_origins, server.player = [], self
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return f"http://127.0.0.1:{server.server_address[1]}/mcp"
+
+    def respond(self, body):
+        """Passes a call of the player on to the manager, and returns the manager's reply."""
+        try:
+            asked = json.loads(body)
+            call_id, params = asked.get("id"), asked["params"]
+            meta = params.get("player_meta") or {}
+            message = {"method": asked["method"], "params": params}
+            endpoint = str(meta.get("contact_endpoint", self.endpoint))
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
+        if meta and self.registration and not self.marks(params) & self.marks(self.registration):
+            return error_reply(call_id, -32600, "another player is connected here")
+        self.endpoint = endpoint  # a request may come before the reply
+        if not self.token:  # a player that is started again has the same key, and the same relay
+            key = meta.get("registration_key") or secrets.token_hex(16)
+            self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
+        seen, reply = self.opened, None
+        problem = None if seen else self.open(seen)
+        if not problem:
+            reply, problem = self.call("relay_call", message)
+        if "relay_token" in str(result_of(reply).get("context")):
+            reply, problem = None, self.open(seen) or "had closed our relay"
+        if not isinstance(reply, dict):
+            return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
+        answer = result_of(reply)
+        if meta and is_accepted(answer):
+            meta = {**meta, "must_be_known": True}  # in the same league
+            self.registration = {**params, "player_meta": meta,
+                                 "auth_token": answer.get("auth_token")}
+        return {**reply, "id": call_id}
+
+    @staticmethod
+    def marks(params):
+        """Returns what only the player itself can put into a registration."""
+        meta = params["player_meta"]
+        marks = params.get("auth_token"), meta.get("registration_key"), meta.get("contact_endpoint")
+        return {ascii(mark) for mark in marks if mark}
+
+    def call(self, tool, params, timeout=15):
+        return call(self.manager, tool, {"relay_token": self.token, **params}, timeout)
+
+    def open(self, seen):
+        """Opens the relay, unless another thread has done it, and registers the player again if the
+        manager has lost the relay. Returns a problem, or None."""
+        with self.lock:
+            if self.opened != seen:
+                return None
+            reply, problem = self.call("open_relay", {})
+            opened = result_of(reply)
+            if result_of(reply, "error").get("code") == -32601:
+                return "has no relay: ask your teacher to start it with `league class`"
+            if "contact_endpoint" not in opened:
+                return problem or f"answers {json.dumps(reply)[:300]}, and opens no relay"
+            self.opened += 1
+        if not seen:
+            if opened.get("warning"):
+                print_line(str(opened["warning"]), sys.stderr)
+            threading.Thread(target=self.poll, daemon=True).start()
+        message, reply = {"method": "register_player", "params": self.registration}, None
+        while seen and self.registration and not result_of(reply):
+            time.sleep(0.5 if reply is None else 1)
+            reply, _ = self.call("relay_call", message)
+        return None
+
+    def poll(self):
+        """Answers requests. While the player works on one, another thread waits for the next."""
+        answers, thread = [], threading.current_thread()
+        while True:
+            seen, known = self.opened, [*self.unanswered]
+            self.waiting.add(thread)
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": known}
+            reply, _ = self.call("relay_next", poll, POLL_TIME + 5)
+            self.waiting.discard(thread)
+            requests = result_of(reply).get("requests")
+            if requests is None:  # next time, the same answers again
+                if reply is not None:
+                    self.open(seen)  # a restarted manager does not know the relay
+                time.sleep(0.5)
+                continue
+            self.unanswered.difference_update(answer["number"] for answer in answers)
+            # Another thread may have a request already: a copy of it is dropped.
+            requests = [one for one in requests if one["number"] not in self.unanswered]
+            self.unanswered.update(request["number"] for request in requests)
+            if not self.waiting and requests:
+                threading.Thread(target=self.poll, daemon=True).start()
+            elif len(self.waiting) > 1 and not requests:
+                return  # enough threads wait
+            answers = [*filter(None, map(self.answer, requests))]
+
+    def answer(self, request):
+        """Returns the player's answer to a request. If nobody is there, nobody answers: the request
+        comes again each second, and the player may be started again."""
+        number, body = request["number"], request["body"]
+        reply, problem = post(self.endpoint, body, CALL_TIME)
+        if problem and problem.startswith("cannot be reached"):
+            return self.unanswered.discard(number)
+        if problem and "id" in body or len(json.dumps(reply)) > MAX_ANSWER:
+            problem = f"the player {problem or 'answers too much'}"
+            reply = error_reply(body.get("id"), -32603, problem)
+        return {"number": number, "body": reply}
+
+    def deliver(self):
+        """Waits until the manager has the last answers, but not for long."""
+        end = time.monotonic() + 5
+        while self.unanswered and time.monotonic() < end:
+            time.sleep(0.05)
 
 
 def describe(error, file):
@@ -594,18 +625,6 @@ def describe(error, file):
     own = [frame for frame in frames if frame.filename == file]
     place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
     return place, traceback.format_exception_only(type(error), error)[-1].strip()
-
-
-def print_crash(kind, error, trace):
-    """Prints an exception that ends the program: if it is the student's, in one line."""
-    frames = traceback.extract_tb(trace)
-    if frames[-1].filename == __file__:
-        return sys.__excepthook__(kind, error, trace)
-    place, text = describe(error, frames[0].filename)
-    print_line(f"{frames[0].filename} fails{place}: {text}", sys.stderr)
-
-
-sys.excepthook = print_crash
 
 
 def result_of(reply, name="result"):
@@ -619,83 +638,42 @@ def is_accepted(answer):
     return answer.get("status") == "ACCEPTED" and re.fullmatch(r'"[A-Za-z0-9_-]{1,60}"', name)
 
 
-def is_next_league_awaited(answer, stays):
-    """Returns true if we wait: we came after the start, or were removed."""
-    is_late = answer.get("error_code") == "E019"
-    is_removed = str(answer.get("reason")).startswith("Removed by the operator")
-    return stays and answer.get("status") == "REJECTED" and (is_late or is_removed)
-
-
-def check_not_refused(answer):
-    """Ends the program if the manager has rejected us, and not only closed our relay."""
-    if answer.get("status") == "REJECTED":
-        sys.exit(sanitize(f"the league manager has rejected us: {answer.get('reason')}"))
-    context = answer.get("context")
-    is_closed = isinstance(context, dict) and context.get("field") == "relay_token"
-    if answer.get("message_type") == "LEAGUE_ERROR" and not is_closed:
-        sys.exit(sanitize(f"the league manager refuses us: {explain(answer)}"))
-
-
 def load_credentials(file, manager):
     """Returns the credentials of an earlier run, if its league is not over, or else none."""
     try:
         credentials = json.loads(file.read_text(encoding="utf-8-sig"))
-        saved, _ = credentials["manager"], credentials["registration_key"]
+        is_ours = credentials["manager"] == manager and credentials["registration_key"]
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
         sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
-    if saved == manager:
-        return credentials
-    if not credentials.get("token"):
-        return {}
-    print_line(f"{credentials.get('agent_id')} was in a league at {saved}: asking {manager} "
-               "with its token, in case that the manager has moved")
-    return credentials
-
-
-def lock(file):
-    """Returns a locked file: no other program can use these credentials while we run."""
-    lock_file = open(file.with_suffix(".lock"), "a")
-    try:
-        if os.name == "nt":
-            import msvcrt
-            msvcrt.locking(lock_file.fileno(), msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-            fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        sys.exit(f"another player is using {file}: end it, or name another folder with --data DIR")
-    return lock_file
-
-
-@functools.lru_cache()
-def tls_context():
-    """Returns the certificates that we trust. To read them takes 40 ms, so it is done once."""
-    import ssl  # not every Python has it
-    return ssl.create_default_context()
+    return credentials if is_ours or credentials.get("token") else {}  # the manager may have moved
 
 
 def post(url, body, timeout):
     """Posts JSON. Returns the JSON of the answer and None, or None and a problem."""
-    parts = urllib.parse.urlsplit(url)
-    connect, options = http.client.HTTPConnection, {}
-    if parts.scheme == "https":
-        connect, options = http.client.HTTPSConnection, {"context": tls_context()}
     try:
-        connection = connect(parts.netloc, timeout=timeout, **options)
+        parts = urllib.parse.urlsplit(url)
+        is_secure = parts.scheme == "https"
+        connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
+        connection = connect(parts.netloc, timeout=timeout)
         headers = {"Content-Type": "application/json"}
         connection.request("POST", parts.path, json.dumps(body), headers)
         response = connection.getresponse()
         text = response.read(2 * MAX_BYTES)
         connection.close()
-    except (OSError, http.client.HTTPException) as error:
+    except (OSError, ValueError, http.client.HTTPException) as error:
         return None, f"cannot be reached: {error or type(error).__name__}"
     try:
         return json.loads(text), None
     except (ValueError, RecursionError):
         text = text[:200].decode(errors="replace")
         return None, f"answers HTTP {response.status} and {text!r}, which is no JSON"
+
+
+def call(url, method, params, timeout=10):
+    """Calls a method of JSON-RPC. Returns the same as `post`."""
+    return post(url, {"jsonrpc": "2.0", "method": method, "params": params, "id": 1}, timeout)
 
 
 def explain(error):
@@ -705,10 +683,6 @@ def explain(error):
         return json.dumps(error)
     field = f"{context['field']}: " if context.get("field") else ""
     return f"{error.get('error_code')} {field}{context['problem']}"
-
-
-def now():
-    return time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
 
 
 def sanitize(text):
@@ -763,22 +737,31 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
+    args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
-    args.has_played = False  # true from the second league on
-    url = args.manager or "http://127.0.0.1:8000"  # the name localhost may be unknown
-    if "://" not in url:
-        url = f"http://{url}"
-    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
-    args.manager = url if url.count("/") > 2 else f"{url}/mcp"
-    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", args.manager)
-    if not match or int(match[2] or 1) not in range(1, 65536):
-        parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
+    args.relay = Relay(args.manager) if args.relay else None
+    args.address = args.relay.listen() if args.relay else args.manager
     return args
 
 
-def own_address_towards(url):
+def manager_url(url, parser):
+    """Returns the URL of the manager at an address."""
+    url = url or "http://127.0.0.1:8000"  # the name localhost may be unknown
+    if "://" not in url:
+        url = f"http://{url}"
+    url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
+    url = url if url.count("/") > 2 else f"{url}/mcp"
+    match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
+    if not match or int(match[2] or 1) not in range(1, 65536):
+        parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
+    return url
+
+
+def own_address(args):
     """Returns the address of this machine as the manager's machine sees it."""
-    parts = urllib.parse.urlsplit(url)
+    parts = urllib.parse.urlsplit(args.manager)
+    if args.host not in (None, "0.0.0.0"):
+        return args.host
     if parts.hostname in ("localhost", "::1"):
         return "127.0.0.1"
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
@@ -786,23 +769,19 @@ def own_address_towards(url):
         return probe.getsockname()[0]
 
 
-def current_url(args, url):
-    """Returns the URL under which others reach us now: our address may have changed."""
-    try:
-        own_address = own_address_towards(args.manager)
-    except (OSError, UnicodeError):
-        return url  # this machine has no address at present
-    is_fixed = args.contact_endpoint or args.host or own_address.startswith("127.")
-    return url if is_fixed else f"http://{own_address}:{urllib.parse.urlsplit(url).port}/mcp"
+def current_url(args, port):
+    """Returns the URL under which others reach us now."""
+    address = own_address(args)
+    name = "localhost" if address.startswith("127.") else address
+    return args.contact_endpoint or f"http://{name}:{port}/mcp"
 
 
 def listen(args):
     """Returns a server, and the URL under which others reach it."""
     try:
-        own_address = own_address_towards(args.manager)
+        is_local = own_address(args).startswith("127.")
     except (OSError, UnicodeError) as error:
         sys.exit(f"--manager: there is no way to {args.manager} from here: {error}")
-    is_local = own_address.startswith("127.")
     host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
     for port in args.ports:
         try:
@@ -813,15 +792,18 @@ def listen(args):
     else:
         sys.exit(problem)
     port = server.server_address[1]
-    name = host
-    if is_local:
-        name = "localhost"
-    elif host == "0.0.0.0":
-        name = own_address
-    url = args.contact_endpoint or f"http://{name}:{port}/mcp"
+    url = current_url(args, port)
     own_hosts = {urllib.parse.urlsplit(url).netloc, f"localhost:{port}", f"127.0.0.1:{port}"}
     server.own_origins = [[f"http://{name}"] for name in own_hosts]
     return server, url
+
+
+def end_with_stdin():
+    """Ends the program when standard input closes. Nobody else reads from it: an `input` in
+    `choose` does not wait for ever."""
+    stdin = os.fdopen(os.dup(0))
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
 
 
 def play(args, choose, player=Player):
@@ -831,40 +813,68 @@ def play(args, choose, player=Player):
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
-        # `choose` reads from nothing, so that `input` cannot wait for ever.
-        stdin = os.fdopen(os.dup(0))
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        threading.Thread(target=lambda: (stdin.read(), os._exit(0)), daemon=True).start()
+        end_with_stdin()
     server, url = listen(args)
     name = args.player_id or f"port-{server.server_address[1]}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
-    lock_file = lock(file)
     credentials = load_credentials(file, args.manager)
     way = "through its relay" if args.relay else f"listening on {url}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
-    server.player = player(choose, args, url, file, credentials)
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
+        server.player = player(choose, args, url, file, credentials)
         server.player.register()
-        if args.relay:
-            threading.Thread(target=server.player.poll, daemon=True).start()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
             if server.player.must_register_again():
                 server.player.register(again=True)
+        if args.relay:
+            args.relay.deliver()
         file.unlink()
         if not args.stay:
-            return lock_file.close()
-        args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        relay_token = server.player.credentials["relay_token"]
-        server.player = player(choose, args, url, file, {"relay_token": relay_token})
+            return
+        args.player_id, credentials = server.player.id, {}  # the same id, if it is free
+
+
+STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3
+league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after -- is
+any player of the league, in any language. It is started with --manager and an address of this
+program in addition, and must register there; what it sends is passed on to the league manager, and
+the player is called at the contact_endpoint of its registration. Its standard input is empty, and
+closes when this program ends. A player in Python needs no command: it has --relay."""
+
+
+def stand_in():
+    """Starts the command of a player, and stands in for it. Returns its exit code."""
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=STAND_IN,
+                                     usage="%(prog)s --manager URL -- COMMAND ...")
+    parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
+    parser.add_argument("--until-stdin-closes", action="store_true", help=FLAGS[-1][1])
+    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
+    args, command = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
+    if not command:
+        parser.error("expected the command of a player after --, like ./ada")
+    relay = Relay(manager_url(args.manager, parser))
+    if args.until_stdin_closes:
+        end_with_stdin()
+    try:
+        player = subprocess.Popen([*command, "--manager", relay.listen()], stdin=subprocess.PIPE)
+    except OSError as error:
+        sys.exit(f"{command[0]} cannot be started: {error}")
+    code = player.wait()
+    relay.deliver()
+    return code
 
 
 def run(choose):
-    """Runs a player that chooses with this function."""
+    """Runs a player that chooses with this function; without one, stands in for a command."""
     parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
     try:
-        play(parse_args(parser), choose)
+        sys.exit(play(parse_args(parser), choose) if choose else stand_in())
     except KeyboardInterrupt:
         sys.exit(130)
+
+
+if __name__ == "__main__":
+    run(None)

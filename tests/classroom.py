@@ -5,7 +5,7 @@
     python3 tests/classroom.py direct                   the same where the teacher's machine can call them
 
 With `relay`, a laptop's firewall drops what its programs answer at the ports that they listen on. Twelve laptops run
-`player.py --relay`, and two an unchanged player beside `bin/connect.py`. The switch never passes anything from laptop
+`player.py --relay`, and two a player in Rust behind `bin/league_player.py`. The switch never passes anything from laptop
 to laptop. The manager stays for three leagues:
 
     1. two laptops are cut off for thirty seconds
@@ -105,8 +105,8 @@ class Class:
             if self.is_relayed and n <= CONNECTED:
                 player = PROJECT / "target" / "debug" / "player"
                 options.append("--until-stdin-closes")  # the player ends with this program
-                connect = PROJECT / "bin" / "connect.py"
-                command = [sys.executable, connect, "--manager", MANAGER, "--", player, *options]
+                stand_in = [sys.executable, PROJECT / "bin" / "league_player.py", "--until-stdin-closes"]
+                command = [*stand_in, "--manager", MANAGER, "--", player, *options]
             elif self.is_relayed:
                 command.append("--relay")
             self.laptops.append(Program(laptop, self.folder / f"laptop{n}", command))

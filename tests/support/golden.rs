@@ -7,36 +7,89 @@
 //! difference.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
+use super::print_left_out;
+use league::system::PYTHON;
 use serde_json::Value;
 use std::path::{Path, PathBuf};
-use std::{env, fs};
+use std::process::{Command, Stdio};
+use std::{env, fs, thread};
+
+const ROOT: &str = env!("CARGO_MANIFEST_DIR");
 
 /// Runs every script of a folder, each with a new runner, and fails if an output differs.
 pub fn run_scripts<Runner: FnMut(&str) -> String>(
     folder: &str,
     mut new_runner: impl FnMut() -> Runner,
 ) {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let folder = root.join("tests/scripts").join(folder);
+    let differences = scripts(folder).map(|path| difference(&path, new_runner()));
+    check(differences.collect());
+}
+
+/// The same for scripts that wait: all of them at once.
+pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
+    folder: &str,
+    new_runner: impl Fn() -> Runner + Sync,
+) {
+    let differences = thread::scope(|scope| {
+        let start = |path: PathBuf| {
+            let named = thread::Builder::new().name(path.display().to_string());
+            named
+                .spawn_scoped(scope, || difference(&{ path }, new_runner()))
+                .unwrap()
+        };
+        let scripts: Vec<_> = scripts(folder).map(start).collect();
+        let ends = scripts.into_iter().map(|script| script.join());
+        ends.map(|end| end.unwrap_or("a script has panicked\n".into()))
+            .collect()
+    });
+    check(differences);
+}
+
+fn scripts(folder: &str) -> impl Iterator<Item = PathBuf> {
+    let folder = Path::new(ROOT).join("tests/scripts").join(folder);
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
-    paths.retain(|path| path.extension().is_some());
+    let only = env::var("LEAGUE_TEST_SCRIPT").unwrap_or_default();
+    paths.retain(|path| path.extension().is_some() && path.to_str().unwrap().contains(&only));
     paths.sort();
     assert!(!paths.is_empty());
+    paths.into_iter()
+}
 
-    let mut differences = String::new();
-    for path in &paths {
-        let expected = fs::read_to_string(path).unwrap();
-        let actual = run_script(&expected, new_runner());
-        if env::var_os("LEAGUE_TEST_REWRITE").is_some() {
-            fs::write(path, &actual).unwrap();
-        } else if let Some(difference) = first_difference(&expected, &actual) {
-            let file = path.strip_prefix(root).unwrap().display();
-            differences += &format!("\n{file}, {difference}\n");
-        }
-    }
+fn check(differences: String) {
     let hint = "LEAGUE_TEST_REWRITE=1 writes the actual output into the files";
     assert!(differences.is_empty(), "{differences}{hint}");
+}
+
+/// Runs a script. Returns where its output differs.
+fn difference(path: &Path, runner: impl FnMut(&str) -> String) -> String {
+    let expected = fs::read_to_string(path).unwrap();
+    let needs = expected
+        .lines()
+        .find_map(|line| line.strip_prefix("> needs "));
+    let missing = needs.and_then(|names| names.split(' ').find(|name| !is_installed(name)));
+    if let Some(name) = missing {
+        print_left_out(&format!("{}: {name} is not installed", path.display()));
+        return String::new();
+    }
+
+    let actual = run_script(&expected, runner);
+    if env::var_os("LEAGUE_TEST_REWRITE").is_some() {
+        fs::write(path, &actual).unwrap();
+    } else if let Some(difference) = first_difference(&expected, &actual) {
+        let file = path.strip_prefix(ROOT).unwrap().display();
+        return format!("\n{file}, {difference}\n");
+    }
+    String::new()
+}
+
+fn is_installed(name: &str) -> bool {
+    let mut command = Command::new(if name == "python" { PYTHON } else { name });
+    command
+        .arg("--version")
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    command.status().is_ok()
 }
 
 /// Runs the commands of a script, and returns the script with their output.

@@ -19,6 +19,7 @@ pub mod golden;
 pub mod offline;
 pub mod offline_league;
 pub mod pages;
+pub mod story;
 pub mod test_league;
 
 pub use calls::*;

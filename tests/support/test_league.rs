@@ -420,14 +420,14 @@ impl TestProcess {
         }
     }
 
-    /// Waits for the first line on a stream that contains `text`, and returns it.
-    fn wait_for_line(&self, stream: &Stream, text: &str) -> String {
+    /// Waits for the line of this number, from 1 on, that contains `text`, and returns it.
+    fn wait_for_line(&self, streams: &[&Stream], number: usize, text: &str) -> String {
         let begun = Instant::now();
         loop {
-            let is_whole = stream.reader.is_finished();
-            let output = stream.so_far();
-            let mut lines = output.split_inclusive('\n');
-            if let Some(line) = lines.find(|line| line.contains(text)) {
+            let is_whole = streams.iter().all(|stream| stream.reader.is_finished());
+            let output: String = streams.iter().map(|stream| stream.so_far()).collect();
+            let lines = output.split_inclusive('\n');
+            if let Some(line) = lines.filter(|line| line.contains(text)).nth(number - 1) {
                 return line.trim_end_matches('\n').into();
             }
             let all = || [&self.stdout, &self.stderr].map(Stream::so_far);
@@ -447,12 +447,17 @@ impl TestProcess {
 
     /// Waits for the first line on standard output that contains `text`, and returns it.
     pub fn line(&self, text: &str) -> String {
-        self.wait_for_line(&self.stdout, text)
+        self.wait_for_line(&[&self.stdout], 1, text)
     }
 
     /// Waits for a line on standard error that contains `text`.
     pub fn wait_for_error(&self, text: &str) {
-        self.wait_for_line(&self.stderr, text);
+        self.wait_for_line(&[&self.stderr], 1, text);
+    }
+
+    /// Waits for the line of this number, on standard output or error, that contains `text`.
+    pub fn nth_line(&self, number: usize, text: &str) -> String {
+        self.wait_for_line(&[&self.stdout, &self.stderr], number, text)
     }
 
     /// Returns the text on standard output so far.

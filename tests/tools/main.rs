@@ -14,7 +14,6 @@ mod page;
 mod practice;
 mod python;
 mod relay;
-mod relayed_python;
 mod season;
 mod strategies;
 #[path = "../support/mod.rs"]

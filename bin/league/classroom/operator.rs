@@ -385,7 +385,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
 fn agent_line(agent: &AgentView) -> String {
     let state = match (&agent.trouble, &agent.rehearsal) {
         (Some(trouble), _) if trouble.starts_with("could not be reached") => {
-            let hint = "if nothing can call that machine, it needs --relay or bin/connect.py";
+            let hint = "if nothing can call that machine, it needs --relay or bin/league_player.py";
             format!("{}; {hint}", sanitize(trouble))
         }
         (Some(trouble), _) => format!("{}; try make check", sanitize(trouble)),

@@ -1,9 +1,9 @@
 //! The requests of one relay: they wait for a poll of the player, and then for its answer.
 //!
 //! A poll takes one request, so that the threads of a player work on several at once. The newest
-//! poll takes the next request, since an older poll's connection may be broken. A request that
-//! has no answer after a while is handed out once more, to a poll that began later: one that began
-//! earlier could not name the request in `known`.
+//! poll takes the next request, since an older poll's connection may be broken. While a request
+//! has no answer, it is handed out again each second to a poll that does not name it in `known`:
+//! the answer of the poll that took it may be lost. A player that has the request drops the copy.
 
 use league::net::http::{OK, Response};
 use league::net::log::{text_field, to_json};
@@ -20,9 +20,11 @@ const MAX_WAIT: f64 = 25.0;
 const MAX_POLLS: usize = 3;
 /// Maximum number of requests that wait at once.
 const MAX_REQUESTS: usize = 100;
-/// The time without a poll after which the player counts as gone. A request whose answer is missing
-/// for as long is handed out once more.
+/// The time without a poll after which the player counts as gone.
 const MAX_SILENCE: Duration = Duration::from_secs(5);
+/// Interval between two copies of a request. An invitation must be answered within five seconds, and
+/// a referee does not repeat one that got no answer.
+const COPY_INTERVAL: Duration = Duration::from_secs(1);
 /// The time for which a request waits longer than its caller, who so sees that no answer came, as
 /// with a player that is called directly.
 const MARGIN: Duration = Duration::from_secs(1);
@@ -86,8 +88,8 @@ struct Request {
     /// The type of the message in it; empty without one.
     message_type: String,
     since: Instant,
-    /// The times at which it was handed out.
-    handed_out: Vec<Instant>,
+    /// True while no other poll takes it.
+    is_handed_out: bool,
     answer: Option<Value>,
 }
 
@@ -101,7 +103,7 @@ impl Request {
             text: json.to_string(),
             message_type: text_field(&json["params"], "message_type").unwrap_or_default(),
             since: Instant::now(),
-            handed_out: Vec::new(),
+            is_handed_out: false,
             answer: None,
         })
     }
@@ -135,20 +137,16 @@ impl Queue {
 
     /// Takes the answers of a poll, and waits for a request.
     pub fn poll(&self, poll: Poll) -> Requests {
-        let mut timeout = poll.timeout();
+        let timeout = poll.timeout();
         let known = poll.known.unwrap_or_default();
-        let began = Instant::now();
         let answers = poll.answers.unwrap_or_default();
         let id = self.0.update(|state| state.begin_poll(answers));
-        if self.0.lock().may_have_lost(&known) {
-            timeout = timeout.min(MAX_SILENCE); // the next poll gets the request
-        }
 
         drop(self.0.wait_until(timeout, |state| {
             let is_newest = state.polls.last() == Some(&id);
-            !state.polls.contains(&id) || is_newest && state.next_number(began, &known).is_some()
+            !state.polls.contains(&id) || is_newest && state.next_number(&known).is_some()
         }));
-        let request = self.0.update(|state| state.end_poll(id, began, &known));
+        let request = self.0.update(|state| state.end_poll(id, &known));
         Requests {
             requests: request.into_iter().collect(),
         }
@@ -167,8 +165,13 @@ impl Queue {
         let Some(number) = self.0.update(|state| state.add(request)) else {
             return no_player();
         };
+
         let is_answered = |state: &State| state.requests[&number].answer.is_some();
-        let request = (self.0.wait_until(timeout, is_answered).requests).remove(&number);
+        let end = Instant::now() + timeout;
+        while !is_answered(&self.0.wait_until(COPY_INTERVAL, is_answered)) && Instant::now() < end {
+            self.0.update(|state| state.hand_out_again(number));
+        }
+        let request = self.0.update(|state| state.requests.remove(&number));
         match request.and_then(|request| request.answer) {
             Some(answer) => Response::new(OK, to_json(&answer)),
             None => Response::text("504 Gateway Timeout", "the player has not answered"),
@@ -182,7 +185,7 @@ impl Queue {
             state.polls.clear();
             state.seen_at = Instant::now(); // the player polls in a moment
             for request in state.requests.values_mut() {
-                request.handed_out.clear();
+                request.is_handed_out = false;
             }
         });
     }
@@ -221,28 +224,23 @@ impl State {
         self.number
     }
 
-    /// Returns true if a request was handed out that the player has neither answered nor named.
-    fn may_have_lost(&self, known: &[u64]) -> bool {
-        let mut requests = self.requests.iter();
-        requests.any(|(number, request)| {
-            let is_open = request.handed_out.len() == 1 && request.answer.is_none();
-            is_open && !known.contains(number)
-        })
+    /// Lets the next poll take a request, also if a poll has taken it.
+    fn hand_out_again(&mut self, number: u64) {
+        if let Some(request) = self.requests.get_mut(&number) {
+            request.is_handed_out = false;
+        }
     }
 
     /// Ends a poll. Returns the request that it takes.
-    fn end_poll(&mut self, id: u64, began: Instant, known: &[u64]) -> Option<Numbered> {
+    fn end_poll(&mut self, id: u64, known: &[u64]) -> Option<Numbered> {
         self.seen_at = Instant::now();
         let place = self.polls.iter().position(|poll| *poll == id)?;
         self.polls.remove(place);
 
-        let number = self.next_number(began, known)?;
+        let number = self.next_number(known)?;
         let request = self.requests.get_mut(&number)?;
-        let waited = match request.handed_out[..] {
-            [] => request.since.elapsed(),
-            _ => Duration::ZERO,
-        };
-        request.handed_out.push(Instant::now());
+        let waited = request.since.elapsed();
+        request.is_handed_out = true;
         let body = serde_json::from_str(&request.text).ok()?;
         Some(Numbered {
             number,
@@ -251,17 +249,12 @@ impl State {
         })
     }
 
-    /// Returns the number of the request that a poll takes: the oldest that was not handed out, or
-    /// whose answer was missing for a while when the poll began.
-    fn next_number(&self, began: Instant, known: &[u64]) -> Option<u64> {
+    /// Returns the number of the request that a poll takes: the oldest that neither another poll nor
+    /// the player has.
+    fn next_number(&self, known: &[u64]) -> Option<u64> {
         let mut requests = self.requests.iter();
         let next = requests.find(|(number, request)| {
-            let is_due = match request.handed_out[..] {
-                [] => true,
-                [at] => began.duration_since(at) >= MAX_SILENCE,
-                _ => false,
-            };
-            is_due && request.answer.is_none() && !known.contains(number)
+            !request.is_handed_out && request.answer.is_none() && !known.contains(number)
         });
         next.map(|(number, _)| *number)
     }
