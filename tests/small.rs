@@ -227,7 +227,7 @@ fn tool_plays_a_small_league() {
         check_table(&output, players);
         let rounds = players - 1 + players % 2;
         check_contains(&output, &format!("\nRound {rounds} of {rounds}\n"));
-        check_contains(&output, " matches: Agent\n");
+        check_contains(&output, "\n            all Agent ");
         let trace = small.spawn("league", "trace R1M1");
         trace.line("MATCH_RESULT_ACK");
         let logs = small.test.logs();
