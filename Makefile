@@ -1,5 +1,5 @@
 # A menu: `make` alone prints it.
-# The options, without a value unless the command line has one: variables of the environment are none.
+# The options of each target, in capitals. Another one on the command line is refused.
 league_TAKES = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME LEAD
 small_TAKES  = PLAYERS SEED
 class_TAKES  = GAME NAME PORT LEAD ADDRESS
@@ -7,6 +7,7 @@ check_TAKES  = GAME PORT
 agent_TAKES  = NAME
 faults_TAKES = OF NAME
 trace_TAKES  = MATCH GAME LOGS
+# They have no value unless the command line gives one: variables of the environment do not count.
 OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH
 $(foreach option,$(OPTIONS),$(eval $(option) =))
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name)))

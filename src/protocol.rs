@@ -1,23 +1,37 @@
 //! The league protocol `league.v2`: the messages, their receivers, and their fields.
 //!
-//! First comes the list `messages!`. It makes an enum of the requests to each kind of agent
-//! ([`ManagerRequest`], [`RefereeRequest`], [`PlayerRequest`]) and one of all replies ([`Reply`]).
-//! The row of a request has the type on the wire, the struct, the JSON-RPC method (which is also
-//! the name as a tool), the struct of the reply, and a description for people and language models.
+//! First comes the list `messages!`. It makes four enums: one for the requests to each kind of
+//! agent ([`ManagerRequest`], [`RefereeRequest`], [`PlayerRequest`]), and one for all replies
+//! ([`Reply`]). A row is a request: its name on the wire, its struct, its JSON-RPC method, the
+//! struct of its reply, and a description for people and language models. The method is also the
+//! name of the tool for clients of the Model Context Protocol.
 //!
-//! Then come the structs. An ordinary field must be present and valid. An `Option` may be absent,
-//! and counts as absent where it is invalid; it is left out when the message is sent. An `Option`
-//! that is declared `nullable` is sent as null instead, and must be valid where it is present. A
-//! `Value` is checked by its handler. To add a message, write a struct and a row of the list; to
-//! add a field, write it into the struct.
+//! Then come the structs. A message is parsed and written by the types of its fields:
+//! - An ordinary field must be there and valid.
+//! - An `Option` may be absent. An invalid one is ignored. `None` is not sent.
+//! - An `Option` with `deserialize_with = "nullable"` may be absent or null, and is not ignored
+//!   when it is invalid. `None` is sent as null.
+//! - A `Value` is checked by the function that uses it.
 //!
-//! Each enum has a `From` for each of its structs. A [`Message`] knows its name on the wire and its
-//! row (`name`, `spec`). [`parse`] reads an [`IncomingMessage`], which is the envelope and the
-//! message; [`to_json`] writes both as one object, and where both have a field, that of the message
-//! counts. A message is refused with a [`ProtocolError`]: `new(code, problem)`, or
-//! `field(code, field, problem)`. Its [`ErrorCode`] has a number on the wire: E001 is `Timeout`,
-//! E003 `MissingField`, E009 `ConnectionError`, E011 `TokenMissing`, E012 `TokenInvalid`, E015
-//! `MatchMismatch`.
+//! To add a message, write a struct and a row of the list. To add a field, write it into the
+//! struct.
+//!
+//! `into()` turns a struct into the enum that has it. A [`Message`] knows its name on the wire
+//! (`name`) and its row (`spec`). [`parse`] makes an [`IncomingMessage`] of JSON: the envelope and
+//! the message. [`to_json`] does the reverse and writes both as one object. If both have a field
+//! of the same name, the message's own field is written.
+//!
+//! A message is refused with a [`ProtocolError`], which `new(code, problem)` or
+//! `field(code, field, problem)` makes. The codes have numbers on the wire:
+//!
+//! | | [`ErrorCode`] | | [`ErrorCode`] |
+//! |---|---|---|---|
+//! | E001 | `Timeout` | E012 | `TokenInvalid` |
+//! | E003 | `MissingField` | E013 | `RefereeNotRegistered` |
+//! | E004 | `InvalidChoice` | E015 | `MatchMismatch` |
+//! | E005 | `PlayerNotRegistered` | E018 | `VersionMismatch` |
+//! | E009 | `ConnectionError` | E019 | `LateRegistration` |
+//! | E011 | `TokenMissing` | E021 | `InvalidTimestamp` |
 //!
 //! `protocol/parse.rs` parses a whole message, `json.rs` decodes its fields. This file uses no
 //! socket. The page `protocol.md`, which `cargo doc` shows below, describes the same for other

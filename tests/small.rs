@@ -227,6 +227,9 @@ fn tool_plays_a_small_league() {
         check_table(&output, players);
         let rounds = players - 1 + players % 2;
         check_contains(&output, &format!("\nRound {rounds} of {rounds}\n"));
+        check_contains(&output, "\n            all Agent ");
+        let trace = small.spawn("league", "trace R1M1");
+        trace.line("MATCH_RESULT_ACK");
         let logs = small.test.logs();
         check_conversations(&logs, (players * (players - 1) / 2) as usize);
         small.check_logs(&[league]);
@@ -365,6 +368,40 @@ fn play_with_silent_player([manager, referee, silent_at]: [&'static str; 3]) {
     }
 }
 
+/// The code with which a player refuses its call, and the code that it is told afterwards: a code
+/// that the protocol does not have is not passed on.
+const REFUSALS: [(&str, &str); 2] = [("E015", "E015"), ("E999", "E003")];
+
+#[test]
+fn refusal_keeps_its_code() {
+    let small = SmallLeague::new("");
+    let mut manager = small.start_manager("--players 2");
+    let mut referee = small.start_agent("small REF01");
+    let players = REFUSALS.map(|(code, _)| {
+        let player = FakeAgent::new(move |request| {
+            if request["params"]["message_type"] != "CHOOSE_PARITY_CALL" {
+                return valid_reply("P01", "odd", request);
+            }
+            let body = json!({"error_code": code, "error_description": "no"});
+            FakeReply::Answer(message("LEAGUE_ERROR", "player:P01", body))
+        });
+        register(&small.manager, "P01", &player.url);
+        player
+    });
+    for process in [&mut manager, &mut referee] {
+        process.wait_for_success();
+    }
+    for (player, (_, told)) in players.iter().zip(REFUSALS) {
+        let call = player.first("CHOOSE_PARITY_CALL");
+        let standings = json!({"wins": 0, "losses": 0, "draws": 0});
+        assert_eq!(call["context"]["your_standings"], standings, "{call}");
+        assert_eq!(player.received("GAME_ERROR").len(), 3);
+        for error in player.received("GAME_ERROR") {
+            assert_eq!(error["error_code"], told, "{error}");
+        }
+    }
+}
+
 /// A program, its options, an edit of the configuration, and what it says before it ends with code 1.
 const FAULTS: &str = r#"
 small_manager | --port x | | --port x: unknown option or wrong value; options: --port N
@@ -384,6 +421,9 @@ fn faults_of_the_start_are_one_sentence() {
         }
         check_end(small.spawn(program, options), sentence);
     }
+    let mut help = SmallLeague::new("").spawn("small_player", "--help");
+    help.wait_for_success();
+    check_contains(&help.output(), "options: --port N");
 }
 
 /// Checks that a program fails with one line on standard error.
@@ -472,6 +512,7 @@ LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "", "versi
 LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "A", "version": "1", "game_types": ["even_odd"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED version: must be MAJOR.MINOR.PATCH, like 1.0.0
 LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "A", "version": "1.0.0", "game_types": ["chess"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED Unsupported game type: this league plays even_odd
 START_LEAGUE launcher | {} | waiting 2 of at least 2 players and 0 of at least 1 referee are here
+LEAGUE_CONTROL launcher | {"action": "pause"} | E003
 GAME_INVITATION referee:REF01 | {} | -32601"#;
 
 #[test]
@@ -492,6 +533,9 @@ fn manager_answers_queries_and_refuses_faulty_requests() {
         assert_eq!(summary(&answer), expected, "{what}: {answer}");
         check_no_token(&answer.to_string());
     }
+
+    let (_, answer) = http("POST", &small.manager, "", b"{");
+    check_contains(&answer, "\"code\":-32700");
 
     // With a referee the league can start. After the start no agent may register.
     register(&small.manager, "REF01", &peer.url);

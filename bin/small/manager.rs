@@ -375,7 +375,7 @@ fn print_table(standings: &[Standing]) {
 
     println!();
     for (name, (points, played)) in totals {
-        println!("{points:3} points in {played:3} matches: {name}");
+        println!("            all {name:12}  {played:6}{points:29}");
     }
     let names = champions.join(" and ");
     println!("\nChampion: {names} with {} points", standings[0].points);

@@ -97,7 +97,8 @@ impl Match {
     fn play(&self) -> GameResult {
         let players = self.seats.each_ref().map(|seat| seat.player_id.clone());
 
-        // Invite both at the same time. A player that does not join loses.
+        // Invite both at the same time. A player that does not join loses. `forfeit` makes the result
+        // of a match in which a player has failed: the other one wins, or both lose.
         self.enter(MatchState::WaitingForPlayers);
         let joined = both(|seat| self.invite(seat));
         if joined != [Ok(()), Ok(())] {
@@ -137,6 +138,7 @@ impl Match {
             round_id: self.round_id,
             match_id: self.id.clone(),
             game_type: GAME.game_type.to_string(),
+            // The same result in another form: with the points of each player.
             result: games::match_result(result, &self.agent.league_file.scoring),
         };
         let manager = self.agent.manager(&self.conversation_id);
@@ -264,7 +266,7 @@ impl Match {
     }
 }
 
-/// Returns the matches of a round that are ours.
+/// Returns the matches of a round that are ours: our address, in any spelling, is that of the referee.
 fn our_matches(agent: &Arc<Agent>, round: &RoundAnnouncement) -> Vec<Match> {
     let mut matches = Vec::new();
     for entry in &round.matches {

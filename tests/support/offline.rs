@@ -11,7 +11,8 @@ use league::manager::registration::{Application, Rejection};
 use league::net::agent::Request;
 use league::program::config::{Config, LeagueFile};
 use league::protocol::{
-    AgentKind, AgentMeta, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity, ResultStatus,
+    AgentKind, AgentMeta, EVEN_ODD, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity,
+    ResultStatus,
 };
 use league::values::{Timestamp, derive_seed};
 use std::collections::BTreeSet;
@@ -20,8 +21,6 @@ use std::net::{IpAddr, Ipv4Addr};
 /// The address of this machine, and one of another machine.
 pub const HERE: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 pub const ELSEWHERE: IpAddr = IpAddr::V4(Ipv4Addr::new(10, 0, 0, 7));
-/// The game of every offline league.
-pub const GAME: &str = "even_odd";
 
 /// Returns the points for a match won, drawn, lost and technically lost. There are no tie-breaks.
 pub fn scoring([win_points, draw_points, loss_points, technical_loss_points]: [i32; 4]) -> Scoring {
@@ -73,7 +72,7 @@ pub fn meta(kind: AgentKind, endpoint: &str) -> AgentMeta {
     AgentMeta {
         display_name: "Somebody".into(),
         version: "1.0.0".into(),
-        game_types: vec![GAME.into()],
+        game_types: vec![EVEN_ODD.into()],
         contact_endpoint: endpoint.into(),
         protocol_version: None,
         max_concurrent_matches: is_referee.then_some(2),

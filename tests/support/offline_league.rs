@@ -9,7 +9,8 @@ use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::registration_reply;
 use league::program::config::Config;
 use league::protocol::{
-    AgentKind, AgentMeta, LeagueControl, LeagueQuery, MatchResultReport, Message, ProtocolError,
+    AgentKind, AgentMeta, EVEN_ODD, LeagueControl, LeagueQuery, MatchResultReport, Message,
+    ProtocolError,
 };
 use league::values::Timestamp;
 use serde::Serialize;
@@ -229,7 +230,7 @@ impl OfflineLeague {
         *self = OfflineLeague::new(offline::rules());
         let file = &mut self.league.config.league;
         file.scheduling.cycles = command.number("cycles");
-        file.game_type = command.text("game").unwrap_or(offline::GAME).into();
+        file.game_type = command.text("game").unwrap_or(EVEN_ODD).into();
         for member in lobby.members.into_values() {
             self.happens(Some(Event::Registered(member)), "");
         }
