@@ -77,16 +77,6 @@ pub struct MakeChoice {
     pub auth_token: Option<String>,
 }
 
-/// The answer of `make_choice`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Chosen {
-    pub status: String,
-    pub match_id: String,
-    pub choice: String,
-    #[serde(skip)]
-    conversation_id: String,
-}
-
 /// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
 /// command line.
 pub fn is_by_hand(command: &str) -> bool {
@@ -163,14 +153,14 @@ impl ByHand {
         })
     }
 
-    /// Answers a match, if the player is still asked in it.
-    pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+    /// Answers a match, if the player is still asked in it. Returns the turn and the choice.
+    pub fn make_choice(&self, made: &MakeChoice) -> Result<(Turn, String), ProtocolError> {
         self.table.update(|table| table.choose(made))
     }
 }
 
 impl Table {
-    fn choose(&mut self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+    fn choose(&mut self, made: &MakeChoice) -> Result<(Turn, String), ProtocolError> {
         let match_id = &made.match_id;
         let Some(turn) = self.asked.get(match_id) else {
             let shown = truncate(match_id, 60);
@@ -189,17 +179,11 @@ impl Table {
 
         let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
         let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
-        let conversation_id = turn.conversation_id.clone();
+        let turn = turn.clone();
         self.asked.remove(match_id);
         self.notes.clear();
         self.chosen.insert(match_id.clone(), choice.clone());
-
-        Ok(Chosen {
-            status: "ok".into(),
-            match_id: match_id.clone(),
-            choice,
-            conversation_id,
-        })
+        Ok((turn, choice))
     }
 }
 
@@ -216,11 +200,11 @@ impl PlayerHooks for ByHand {
         });
         let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
-            let chosen = self.make_choice(&arguments)?;
+            let (turn, choice) = self.make_choice(&arguments)?;
             if let Some(comment) = &arguments.comment {
-                log_comment(session.program.log(), &chosen, comment);
+                log_comment(session.program.log(), &turn, &choice, comment);
             }
-            Ok(chosen)
+            Ok(json!({"status": "ok", "match_id": turn.match_id, "choice": choice}))
         });
 
         Toolbox {
@@ -262,14 +246,8 @@ impl PlayerHooks for ByHand {
 }
 
 /// Writes the reason of a choice into the log, where the trace of the match finds it.
-fn log_comment(log: &Log, chosen: &Chosen, comment: &str) {
-    let Chosen {
-        match_id,
-        choice,
-        conversation_id,
-        ..
-    } = chosen;
-    let packet = json!({"match_id": match_id, "conversation_id": conversation_id});
+fn log_comment(log: &Log, turn: &Turn, choice: &str, comment: &str) {
+    let packet = json!({"match_id": turn.match_id, "conversation_id": turn.conversation_id});
     let text = format!("chose {choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
     log.message(COMMENT, &packet, Vec::new(), Content::Text(&text));
 }

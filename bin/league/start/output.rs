@@ -11,18 +11,16 @@ const MAX_LINE: usize = 8 << 10;
 
 /// Prints what a player writes, each line with its name.
 pub fn print_output(name: &str, child: &mut Child) {
-    let (printed, errors) = (name.to_string(), name.to_string());
-    if let Some(stdout) = child.stdout.take() {
-        spawn("output", move || {
-            read_lines(stdout, |line| {
-                print_whole_line(&sanitize(&format!("{printed}: {line}")));
-            });
-        });
-    }
+    print_lines(name, child.stdout.take(), print_whole_line);
+    print_lines(name, child.stderr.take(), print_error);
+}
 
-    if let Some(stderr) = child.stderr.take() {
+/// Starts a thread that prints the lines of an output.
+fn print_lines(name: &str, output: Option<impl Read + Send + 'static>, print: fn(&str)) {
+    let name = name.to_string();
+    if let Some(output) = output {
         spawn("output", move || {
-            read_lines(stderr, |line| print_error(&format!("{errors}: {line}")));
+            read_lines(output, |line| print(&sanitize(&format!("{name}: {line}"))));
         });
     }
 }
