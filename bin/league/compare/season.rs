@@ -188,8 +188,7 @@ pub fn table(players: &[(String, Sums)]) -> String {
 fn rank(players: &[(String, Sums)], points: f64) -> String {
     let all = players.iter().map(|(_, sums)| sums.points_per_match());
     let better = all.clone().filter(|other| *other > points).count();
-    match all.filter(|other| *other == points).count() {
-        1 => format!("{}", better + 1),
-        _ => format!("{}=", better + 1),
-    }
+    let equal = all.filter(|other| *other == points).count();
+    let sign = if equal > 1 { "=" } else { "" };
+    format!("{}{sign}", better + 1)
 }

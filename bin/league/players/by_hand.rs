@@ -22,7 +22,7 @@ use league::program::session::Session;
 use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{ErrorCode, ProtocolError, ResultStatus};
 use league::values::{constant_time_eq, truncate};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -61,13 +61,13 @@ const MAX_HISTORY: usize = 50;
 const MAX_NOTE: usize = 500;
 
 /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct NextTurn {
     pub auth_token: Option<String>,
 }
 
 /// The arguments of `make_choice`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct MakeChoice {
     pub match_id: String,
     pub choice: Value,

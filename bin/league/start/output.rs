@@ -28,8 +28,9 @@ fn print_lines(name: &str, output: Option<impl Read + Send + 'static>, print: fn
 /// Calls `print` with each line of an output that is not empty, until the output closes. A line
 /// ends with LF, or with the CR after which a progress bar writes the line again.
 fn read_lines(output: impl Read, print: impl Fn(&str)) {
+    let bytes = BufReader::new(output).bytes().map_while(Result::ok);
     let mut line = Vec::new();
-    for byte in BufReader::new(output).bytes().map_while(Result::ok) {
+    for byte in bytes.chain([b'\n']) {
         let is_end = byte == b'\n' || byte == b'\r';
         if !is_end {
             line.push(byte);
@@ -38,9 +39,5 @@ fn read_lines(output: impl Read, print: impl Fn(&str)) {
             print(&String::from_utf8_lossy(&line));
             line.clear();
         }
-    }
-
-    if !line.is_empty() {
-        print(&String::from_utf8_lossy(&line));
     }
 }
