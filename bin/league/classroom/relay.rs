@@ -5,7 +5,7 @@
 //! the manager call the relay as they would call the player. Relays listen on this machine's
 //! loopback interface alone; all share a port, which a league keeps when its manager is restarted,
 //! and each has its own path. What becomes of a request is in `queue.rs`. The other end, for any
-//! player, is in `bin/league_player.py`.
+//! player, is `Relay` in `bin/league_player.py`.
 
 use crate::classroom::queue::{self, Numbered, Poll, Queue, Requests};
 use crate::show::trace::COMMENT;
