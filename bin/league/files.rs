@@ -79,15 +79,17 @@ pub fn stored_league(args: &Args) -> Result<Option<League>, Exit> {
 }
 
 /// Returns the documents of the leagues of that id that were played to their end in a data folder,
-/// also of those that were set aside and of practices.
+/// also of those that were set aside.
 pub fn finished_leagues(data: &Path, league_id: &str) -> Vec<LeagueView> {
     let mut leagues = Vec::new();
-    for folder in [data.join("leagues"), data.join("practice/leagues")] {
-        for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
-            match storage::read_json(&entry.path().join("league.json")) {
-                Ok(document) => leagues.extend(document),
-                Err(error) => print_error(&format!("{error}; this league is left out")),
-            }
+    for entry in fs::read_dir(data.join("leagues"))
+        .into_iter()
+        .flatten()
+        .flatten()
+    {
+        match storage::read_json(&entry.path().join("league.json")) {
+            Ok(document) => leagues.extend(document),
+            Err(error) => print_error(&format!("{error}; this league is left out")),
         }
     }
 

@@ -41,9 +41,10 @@ const FIRST_PATIENCE: Duration = Duration::from_secs(10);
 const LATER_PATIENCE: Duration = Duration::from_secs(60);
 
 /// The kinds of leagues that the tool runs.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum LeagueKind {
     /// A league whose agents run on this machine.
+    #[default]
     Local,
     /// A local league whose files the next one replaces; its players are compared with a coin.
     Practice,
@@ -67,7 +68,8 @@ impl LeagueKind {
     }
 }
 
-/// A league as a command has prepared it.
+/// A league as a command has prepared it. Without entrants its agents register by themselves.
+#[derive(Default)]
 pub struct Setup {
     /// The kind of league.
     pub kind: LeagueKind,
@@ -80,19 +82,6 @@ pub struct Setup {
     /// The lock of the data folder: the agents of two local leagues have the same ids, so only one
     /// league at a time may use it.
     pub _lock: Option<File>,
-}
-
-impl Setup {
-    /// Returns a league of agents that register by themselves.
-    pub fn new(kind: LeagueKind) -> Setup {
-        Setup {
-            kind,
-            entrants: Vec::new(),
-            own: Vec::new(),
-            stored: None,
-            _lock: None,
-        }
-    }
 }
 
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same

@@ -189,20 +189,6 @@ impl Manager {
         Ok(registration_reply(kind, decision, self.program.league_id()))
     }
 
-    /// Returns the description of an agent as it is judged: with the address from which it came,
-    /// and as that of a member if it shows a token that must not be replaced.
-    fn judged_meta(&self, meta: &AgentMeta, request: &Request, trusted: bool) -> AgentMeta {
-        let mut meta = match trusted {
-            true => meta.clone(),
-            false => with_address(meta, request.peer),
-        };
-        let token = request.envelope.auth_token.as_deref();
-        if token.is_some_and(|token| !token.is_empty()) && !self.hooks.replaces_tokens() {
-            meta.must_be_known = Some(true);
-        }
-        meta
-    }
-
     /// Decides a registration and stores it.
     fn commit_registration(
         &self,
@@ -219,6 +205,20 @@ impl Manager {
         let peer = peer_text(peer);
         let text = format!("rejected {name} at {endpoint}, from {peer}: {reason}");
         self.print_rate_limited(&text);
+    }
+
+    /// Returns the description of an agent as it is judged: with the address from which it came,
+    /// and as that of a member if it shows a token that must not be replaced.
+    fn judged_meta(&self, meta: &AgentMeta, request: &Request, trusted: bool) -> AgentMeta {
+        let mut meta = match trusted {
+            true => meta.clone(),
+            false => with_address(meta, request.peer),
+        };
+        let token = request.envelope.auth_token.as_deref();
+        if token.is_some_and(|token| !token.is_empty()) && !self.hooks.replaces_tokens() {
+            meta.must_be_known = Some(true);
+        }
+        meta
     }
 
     /// Prints what an unknown agent has caused, unless there are too many such lines.

@@ -69,21 +69,20 @@ fn examine(kind: &str) -> String {
     }
 
     let player = start_player(&test, kind, &check.url());
-    let mut seen = String::new();
+    let mut end = String::new();
     if is_member {
-        check.line("rejected ");
-        check.kill();
+        check.line("rejected "); // the examination goes on
     } else {
-        seen = format!("\nexit {:?}", check.wait().code().unwrap());
+        end = format!("\nexit {}", check.wait().code().unwrap());
     }
-    seen = check.output_so_far() + &seen;
+    let mut seen = check.output_so_far() + &end;
     if let Some(mut player) = player {
         if kind == "by hand" {
             player.line("Champion: ");
             player.close_stdin(); // else it serves on
         }
-        let end = player.wait().code();
-        seen += &format!("\nthe player (exit {}):\n", end.unwrap_or(1));
+        let end = player.wait().code().unwrap();
+        seen += &format!("\nthe player (exit {end}):\n");
         seen += &(player.output() + "\n" + &player.errors());
     }
     if is_member {

@@ -111,13 +111,13 @@ impl ManagerHooks for Examination {
 /// Returns the first player that registers. Until then it is printed how a player does that.
 fn wait_for_player(manager: &Manager) -> Member {
     loop {
-        if manager
+        manager
             .store
-            .wait(HINT_INTERVAL, |league| first_player(league).is_some())
-            && let Some(player) = manager.store.read(first_player)
-        {
+            .wait(HINT_INTERVAL, |league| first_player(league).is_some());
+        if let Some(player) = manager.store.read(first_player) {
             return player;
         }
+
         let endpoint = &manager.program.endpoint;
         print_line(&format!(
             "no player has registered; it posts register_player to {endpoint}"

@@ -168,9 +168,9 @@ fn title(league: &LeagueView) -> String {
 
 /// Returns the table with an explanation, for a terminal.
 pub fn table(players: &[(String, Sums)]) -> String {
-    let rows = (1..).zip(players).map(|(rank, (name, sums))| {
+    let rows = players.iter().map(|(name, sums)| {
         json!([
-            rank,
+            rank(players, sums.points_per_match()),
             truncate(name, MAX_NAME),
             sums.leagues,
             sums.titles,
@@ -182,4 +182,13 @@ pub fn table(players: &[(String, Sums)]) -> String {
     });
     let table = columns(HEADS, 1, rows);
     format!("\n{table}\n\nExpected is what the choices were worth before the draws.")
+}
+
+/// Returns the rank of a player with that many points per match: `2`, or `2=` with an equal one.
+fn rank(players: &[(String, Sums)], points: f64) -> String {
+    let all = players.iter().map(|(_, sums)| sums.points_per_match());
+    let better = all.clone().filter(|other| *other > points).count();
+    let equal = all.filter(|other| *other == points).count();
+    let sign = if equal > 1 { "=" } else { "" };
+    format!("{}{sign}", better + 1)
 }

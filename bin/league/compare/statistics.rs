@@ -77,12 +77,6 @@ impl Sample {
     }
 }
 
-/// The player with whom the others are compared.
-struct Reference {
-    points: f64,
-    name: &'static str,
-}
-
 /// A row of the report: a player, or one of its rivals.
 struct Row {
     id: String,
@@ -102,7 +96,7 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
         all_gains.extend(gains(the_match, &values));
     }
 
-    let Reference { points, name } = reference(view, &all_gains);
+    let (name, points) = reference(view, &all_gains);
     let has_draws = !values.is_empty();
     let mut players: Vec<&AgentView> = view.agents.iter().collect();
     players.retain(|agent| agent.kind == AgentKind::Player);
@@ -212,16 +206,14 @@ pub fn shown_name(player: &AgentView) -> String {
     truncate(&sanitize(&player.display_name), MAX_NAME)
 }
 
-/// Returns a coin, or the average player in a game without coins.
-fn reference(view: &LeagueView, gains: &[Gain]) -> Reference {
+/// Returns the player with whom the others are compared, and its points: a coin, or the average
+/// player in a game without coins.
+fn reference(view: &LeagueView, gains: &[Gain]) -> (&'static str, f64) {
     match coin_points(&view.league.game_type, &view.league.scoring) {
-        Some(points) => Reference {
-            points,
-            name: "a coin",
-        },
-        None => Reference {
-            points: Sample::of(gains.iter().map(|gain| gain.points)).mean,
-            name: "the average player",
-        },
+        Some(points) => ("a coin", points),
+        None => {
+            let mean = Sample::of(gains.iter().map(|gain| gain.points)).mean;
+            ("the average player", mean)
+        }
     }
 }

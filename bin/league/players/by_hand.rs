@@ -25,7 +25,7 @@ use league::program::session::Session;
 use league::program::terminal::{Terminal, sanitize};
 use league::protocol::{ErrorCode, LeagueQuery, ProtocolError, QueryType, ResultStatus};
 use league::values::{constant_time_eq, truncate};
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -68,13 +68,13 @@ const MAX_HISTORY: usize = 50;
 const MAX_NOTE: usize = 500;
 
 /// The arguments of `next_turn`: the player's own token, unless the call is from its machine.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct NextTurn {
     pub auth_token: Option<String>,
 }
 
 /// The arguments of `make_choice`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 pub struct MakeChoice {
     pub match_id: String,
     pub choice: Value,
@@ -82,16 +82,6 @@ pub struct MakeChoice {
     /// The reason, for readers of the trace.
     pub comment: Option<String>,
     pub auth_token: Option<String>,
-}
-
-/// The answer of `make_choice`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Chosen {
-    pub status: String,
-    pub match_id: String,
-    pub choice: String,
-    #[serde(skip)]
-    conversation_id: String,
 }
 
 /// Returns true for the command of a player that is played by hand: `mcp`, `mcp:NAME`, or the whole
@@ -199,14 +189,14 @@ impl ByHand {
         names.clone()
     }
 
-    /// Answers a match, if the player is still asked in it.
-    pub fn make_choice(&self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+    /// Answers a match, if the player is still asked in it. Returns the turn and the choice.
+    pub fn make_choice(&self, made: &MakeChoice) -> Result<(Turn, String), ProtocolError> {
         self.table.update(|table| table.choose(made))
     }
 }
 
 impl Table {
-    fn choose(&mut self, made: &MakeChoice) -> Result<Chosen, ProtocolError> {
+    fn choose(&mut self, made: &MakeChoice) -> Result<(Turn, String), ProtocolError> {
         let match_id = &made.match_id;
         let Some(turn) = self.asked.get(match_id) else {
             let shown = truncate(match_id, 60);
@@ -225,17 +215,11 @@ impl Table {
 
         let legal: Vec<&str> = turn.legal_moves.iter().map(String::as_str).collect();
         let choice = games::parse_choice(&legal, "choice", &made.choice)?.to_string();
-        let conversation_id = turn.conversation_id.clone();
+        let turn = turn.clone();
         self.asked.remove(match_id);
         self.notes.clear();
         self.chosen.insert(match_id.clone(), choice.clone());
-
-        Ok(Chosen {
-            status: "ok".into(),
-            match_id: match_id.clone(),
-            choice,
-            conversation_id,
-        })
+        Ok((turn, choice))
     }
 }
 
@@ -254,11 +238,11 @@ impl PlayerHooks for ByHand {
         });
         let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
-            let chosen = self.make_choice(&arguments)?;
+            let (turn, choice) = self.make_choice(&arguments)?;
             if let Some(comment) = &arguments.comment {
-                log_comment(session.program.log(), &chosen, comment);
+                log_comment(session.program.log(), &turn, &choice, comment);
             }
-            Ok(chosen)
+            Ok(json!({"status": "ok", "match_id": turn.match_id, "choice": choice}))
         });
 
         Toolbox {
@@ -300,14 +284,8 @@ impl PlayerHooks for ByHand {
 }
 
 /// Writes the reason of a choice into the log, where the trace of the match finds it.
-fn log_comment(log: &Log, chosen: &Chosen, comment: &str) {
-    let Chosen {
-        match_id,
-        choice,
-        conversation_id,
-        ..
-    } = chosen;
-    let packet = json!({"match_id": match_id, "conversation_id": conversation_id});
+fn log_comment(log: &Log, turn: &Turn, choice: &str, comment: &str) {
+    let packet = json!({"match_id": turn.match_id, "conversation_id": turn.conversation_id});
     let text = format!("chose {choice}: {}", truncate(&sanitize(comment), MAX_NOTE));
     log.message(COMMENT, &packet, Vec::new(), Content::Text(&text));
 }

@@ -113,14 +113,9 @@ pub fn trace_hint(league: &League, the_match: &Match, logs: &str) -> String {
         return String::new();
     }
 
-    let game = game_argument(league);
-    format!("\n    (make trace MATCH={}{game}{logs})", the_match.id)
-}
-
-/// Returns the argument of `make trace` for the game: ` GAME=tic_tac_toe`.
-fn game_argument(league: &League) -> String {
-    match league.config.league.game_type.as_str() {
+    let game = match league.config.league.game_type.as_str() {
         EVEN_ODD => String::new(),
         other => format!(" GAME={other}"),
-    }
+    };
+    format!("\n    (make trace MATCH={}{game}{logs})", the_match.id)
 }

@@ -52,7 +52,7 @@ pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
     let match_id = match_id.to_uppercase();
     let league_id = &config.league.league_id;
     let lines = find_lines(&folder, league_id, &match_id)?;
-    let (id, folder) = (truncate(&match_id, 60), folder.display());
+    let (id, folder) = (shown(&match_id), folder.display());
     let Some(diagram) = diagram(&lines) else {
         let hint = "--logs DIR (make trace: LOGS=DIR) says where the logs are";
         let problem = format!("no log in {folder} knows of a match {id}; {hint}");
@@ -187,7 +187,7 @@ pub fn diagram(lines: &[Value]) -> Option<String> {
 
         if text(line, "conversation_id") != conversation {
             conversation = text(line, "conversation_id");
-            rows.push(row("", &truncate(&sanitize(conversation), 60), ""));
+            rows.push(row("", &shown(conversation), ""));
         }
         rows.extend(draw(line, &lanes, &time));
     }

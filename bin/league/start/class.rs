@@ -50,7 +50,8 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 
     let setup = Setup {
         stored: stored_league(&args)?,
-        ..Setup::new(LeagueKind::Class)
+        kind: LeagueKind::Class,
+        ..Setup::default()
     };
 
     running::run(args, setup)
@@ -59,7 +60,11 @@ pub fn run(mut args: Args) -> Result<(), Exit> {
 /// Runs a manager with pages.
 pub fn run_serve(args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    running::run(args, Setup::new(LeagueKind::Serve))
+    let setup = Setup {
+        kind: LeagueKind::Serve,
+        ..Setup::default()
+    };
+    running::run(args, setup)
 }
 
 /// Sets the options so that the manager listens on every address, and names the one by which other

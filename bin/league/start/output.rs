@@ -11,18 +11,16 @@ const MAX_LINE: usize = 8 << 10;
 
 /// Prints what a player writes, each line with its name.
 pub fn print_output(name: &str, child: &mut Child) {
-    let (printed, errors) = (name.to_string(), name.to_string());
-    if let Some(stdout) = child.stdout.take() {
-        spawn("output", move || {
-            read_lines(stdout, |line| {
-                print_whole_line(&sanitize(&format!("{printed}: {line}")));
-            });
-        });
-    }
+    print_lines(name, child.stdout.take(), print_whole_line);
+    print_lines(name, child.stderr.take(), print_error);
+}
 
-    if let Some(stderr) = child.stderr.take() {
+/// Starts a thread that prints the lines of an output.
+fn print_lines(name: &str, output: Option<impl Read + Send + 'static>, print: fn(&str)) {
+    let name = name.to_string();
+    if let Some(output) = output {
         spawn("output", move || {
-            read_lines(stderr, |line| print_error(&format!("{errors}: {line}")));
+            read_lines(output, |line| print(&sanitize(&format!("{name}: {line}"))));
         });
     }
 }
@@ -30,8 +28,9 @@ pub fn print_output(name: &str, child: &mut Child) {
 /// Calls `print` with each line of an output that is not empty, until the output closes. A line
 /// ends with LF, or with the CR after which a progress bar writes the line again.
 fn read_lines(output: impl Read, print: impl Fn(&str)) {
+    let bytes = BufReader::new(output).bytes().map_while(Result::ok);
     let mut line = Vec::new();
-    for byte in BufReader::new(output).bytes().map_while(Result::ok) {
+    for byte in bytes.chain([b'\n']) {
         let is_end = byte == b'\n' || byte == b'\r';
         if !is_end {
             line.push(byte);
@@ -40,9 +39,5 @@ fn read_lines(output: impl Read, print: impl Fn(&str)) {
             print(&String::from_utf8_lossy(&line));
             line.clear();
         }
-    }
-
-    if !line.is_empty() {
-        print(&String::from_utf8_lossy(&line));
     }
 }
