@@ -132,7 +132,7 @@ function sparkline(id) {
 /** Returns a part that the reader can open. Its content is made only when it is open. */
 function more(id, summary, content, isOpen) {
   const isShown = $(id)?.open ?? isOpen;
-  return h("details", { id, open: isOpen && "" }, h("summary", summary), isShown && content());
+  return h("details", { id, open: isShown && "" }, h("summary", summary), isShown && content());
 }
 
 /** Fills a box of the wall with rows: the style chooses the largest letters with which they fit. */
@@ -609,10 +609,11 @@ async function openMatch() {
     h("dialog", { id: "talk", "aria-labelledby": "h-talk", open: "" }, talk(match, diagram)));
   if (!dialog.open) dialog.showModal();
   show(IS_REPORT ? league.traces[id] : "");
-  while (!IS_REPORT && location.hash === `#${id}`) {
+  while (!IS_REPORT) {
     const reply = await fetch(`trace/${id}`, { cache: "no-store" }).catch(() => undefined);
-    if (reply?.ok) return show(await reply.text());
-    if (reply?.status !== 503) return show("\n          There is no log of it here.");
+    const diagram = reply?.ok ? await reply.text() : "\n          There is no log of it here.";
+    if (location.hash !== `#${id}`) return;
+    if (reply?.status !== 503) return show(diagram);
     await new Promise(done => setTimeout(done, 1000));
   }
 }
