@@ -230,18 +230,20 @@ function lobby() {
 
 // ---------------------------------------------------------------------------- parts of a league
 
-/** Returns the best on steps: all with rank 1 to 3 at the end, three while the league is played. */
+/** Returns the first three on steps, and at the end all champions, if several share the rank. */
 function podium() {
-  const isBest = (row, n) => (isOver() ? parseInt(rankOf(row), 10) <= 3 : n < 3);
-  const best = league.matches_completed ? league.standings.filter(isBest) : [];
-  const isShared = best.some(row => rankOf(row) === "1=");
+  const isChampion = row => isOver() && rankOf(row) === "1=";
+  const isBest = (row, n) => league.matches_completed > 0 && (n < 3 || isChampion(row));
+  const best = league.standings.filter(isBest);
+  const isShared = best.some(isChampion);
   const step = row => h("li", { "--rank": parseInt(rankOf(row), 10), ...hue(row.player_id) },
     badge(row.player_id), h("bdi", called(row.player_id)),
     h("b", rankOf(row), h("small", count(row.points, "point"))));
+
   const champion = isShared ? "Champions, equal in everything" : "Champion";
   return wide(isOver() ? champion : "In the lead",
-    h(`ol.podium.${isShared || best.length > 3 ? "shared" : ""}`,
-      { "--rows": Math.ceil(best.length / 10) }, best.map(step)));
+    h(`ol.podium.${isShared ? "shared" : ""}`, { "--rows": Math.ceil(best.length / 10) },
+      best.map(step)));
 }
 
 function standings(title, rows) {
