@@ -298,8 +298,8 @@ fn report_of_a_practice_shows_means_against_all_and_each_rival() {
         return;
     };
     let own = list_of(&data["agents"]).iter();
-    let own = own.filter(|agent| agent["display_name"] == data["league"]["practice"]["own"][0]);
-    let own = text_of(&own.last().unwrap()["id"]);
+    let mut own = own.filter(|agent| agent["display_name"] == data["league"]["practice"]["own"][0]);
+    let own = text_of(&own.next().unwrap()["id"]);
     let ids = list_of(&data["standings"]).iter();
     let ids = ids.map(|row| text_of(&row["player_id"]));
     let rivals = ids.filter(|id| *id != own);
