@@ -298,8 +298,8 @@ fn report_of_a_practice_shows_means_against_all_and_each_rival() {
         return;
     };
     let own = list_of(&data["agents"]).iter();
-    let own = own.filter(|agent| agent["display_name"] == data["league"]["practice"]["own"][0]);
-    let own = text_of(&own.last().unwrap()["id"]);
+    let mut own = own.filter(|agent| agent["display_name"] == data["league"]["practice"]["own"][0]);
+    let own = text_of(&own.next().unwrap()["id"]);
     let ids = list_of(&data["standings"]).iter();
     let ids = ids.map(|row| text_of(&row["player_id"]));
     let rivals = ids.filter(|id| *id != own);
@@ -355,8 +355,8 @@ fn page_shows_champions_reasons_the_lobby_and_the_loss_of_the_manager() {
     let equal = running(&data, json!({"status": "completed", "ranks": ranks}));
     for frame in look(&test, &equal, &equal.to_string(), "#wall") {
         check_words(text_of(&frame["text"]), &names[..3], &[]);
-        let [first, second, third] = [0, 1, 2].map(|n| frame["steps"][n]["height"].as_f64());
-        assert!(first == second && second > third, "{frame}");
+        let [first, second, third] = [0, 1, 2].map(|n| frame["steps"][n]["top"].as_f64());
+        assert!(first == second && second < third, "{frame}");
     }
     let ranks = json!(["1", "2", "3=", "3=", "3="]);
     let begun = running(&data, json!({"ranks": ranks}));

@@ -132,7 +132,7 @@ function sparkline(id) {
 /** Returns a part that the reader can open. Its content is made only when it is open. */
 function more(id, summary, content, isOpen) {
   const isShown = $(id)?.open ?? isOpen;
-  return h("details", { id, open: isOpen && "" }, h("summary", summary), isShown && content());
+  return h("details", { id, open: isShown && "" }, h("summary", summary), isShown && content());
 }
 
 /** Fills a box of the wall with rows: the style chooses the largest letters with which they fit. */
@@ -230,18 +230,20 @@ function lobby() {
 
 // ---------------------------------------------------------------------------- parts of a league
 
-/** Returns the best on steps: all with rank 1 to 3 at the end, three while the league is played. */
+/** Returns the first three on steps, and at the end all champions, if several share the rank. */
 function podium() {
-  const isBest = (row, n) => (isOver() ? parseInt(rankOf(row), 10) <= 3 : n < 3);
-  const best = league.matches_completed ? league.standings.filter(isBest) : [];
-  const isShared = best.some(row => rankOf(row) === "1=");
+  const isChampion = row => isOver() && rankOf(row) === "1=";
+  const isBest = (row, n) => league.matches_completed > 0 && (n < 3 || isChampion(row));
+  const best = league.standings.filter(isBest);
+  const isShared = best.some(isChampion);
   const step = row => h("li", { "--rank": parseInt(rankOf(row), 10), ...hue(row.player_id) },
     badge(row.player_id), h("bdi", called(row.player_id)),
     h("b", rankOf(row), h("small", count(row.points, "point"))));
+
   const champion = isShared ? "Champions, equal in everything" : "Champion";
   return wide(isOver() ? champion : "In the lead",
-    h(`ol.podium.${isShared || best.length > 3 ? "shared" : ""}`,
-      { "--rows": Math.ceil(best.length / 10) }, best.map(step)));
+    h(`ol.podium.${isShared ? "shared" : ""}`, { "--rows": Math.ceil(best.length / 10) },
+      best.map(step)));
 }
 
 function standings(title, rows) {
@@ -609,10 +611,11 @@ async function openMatch() {
     h("dialog", { id: "talk", "aria-labelledby": "h-talk", open: "" }, talk(match, diagram)));
   if (!dialog.open) dialog.showModal();
   show(IS_REPORT ? league.traces[id] : "");
-  while (!IS_REPORT && location.hash === `#${id}`) {
+  while (!IS_REPORT) {
     const reply = await fetch(`trace/${id}`, { cache: "no-store" }).catch(() => undefined);
-    if (reply?.ok) return show(await reply.text());
-    if (reply?.status !== 503) return show("\n          There is no log of it here.");
+    const diagram = reply?.ok ? await reply.text() : "\n          There is no log of it here.";
+    if (location.hash !== `#${id}`) return;
+    if (reply?.status !== 503) return show(diagram);
     await new Promise(done => setTimeout(done, 1000));
   }
 }
