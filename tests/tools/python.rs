@@ -6,7 +6,6 @@ use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};
 use std::path::Path;
 use std::process::Command;
-use std::time::Instant;
 use std::{fs, thread};
 
 pub(super) const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
