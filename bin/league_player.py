@@ -223,6 +223,13 @@ class Player:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
         return reply if "id" in call else None
 
+    def ask(self, request):
+        """Returns the reply to a request of our relay, and no problem."""
+        reply = self.respond(json.dumps(request))
+        if self.league_completed:
+            self.is_finished.set()
+        return reply, None
+
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
         self.is_registered.wait(5)  # the first message may overtake the answer to a registration
@@ -500,6 +507,7 @@ class Relay:
         self.manager, self.token = manager, None
         self.registration = None  # the last one that was accepted, with the player's token
         self.endpoint = ""
+        self.ask = lambda request: post(self.endpoint, request, CALL_TIME)
         self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
@@ -513,33 +521,28 @@ class Relay:
 
     def respond(self, body):
         """Passes a call of the player on to the manager, and returns the manager's reply."""
-        try:
-            asked = json.loads(body)
-            call_id, params = asked.get("id"), asked["params"]
-            meta = params.get("player_meta") or {}
-            message = {"method": asked["method"], "params": params}
-            endpoint = str(meta.get("contact_endpoint", self.endpoint))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
+        asked = json.loads(body)
+        call_id, params = asked["id"], asked["params"]
+        meta = params.get("player_meta", {})
         if meta and self.registration and not self.marks(params) & self.marks(self.registration):
             return error_reply(call_id, -32600, "another player is connected here")
-        self.endpoint = endpoint  # a request may come before the reply
+        self.endpoint = str(meta.get("contact_endpoint", self.endpoint))  # used before the reply
         if not self.token:  # a player that is started again has the same key, and the same relay
             key = meta.get("registration_key") or secrets.token_hex(16)
             self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
         seen, reply = self.opened, None
         problem = None if seen else self.open(seen)
         if not problem:
+            message = {"method": asked["method"], "params": params}
             reply, problem = self.call("relay_call", message)
         if "relay_token" in str(result_of(reply).get("context")):
             reply, problem = None, self.open(seen) or "had closed our relay"
         if not isinstance(reply, dict):
             return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
-        answer = result_of(reply)
-        if meta and is_accepted(answer):
+        if meta and is_accepted(result_of(reply)):
             meta = {**meta, "must_be_known": True}  # in the same league
-            self.registration = {**params, "player_meta": meta,
-                                 "auth_token": answer.get("auth_token")}
+            token = result_of(reply).get("auth_token")
+            self.registration = {**params, "player_meta": meta, "auth_token": token}
         return {**reply, "id": call_id}
 
     @staticmethod
@@ -604,7 +607,7 @@ class Relay:
         """Returns the player's answer to a request. If nobody is there, nobody answers: the request
         comes again each second, and the player may be started again."""
         number, body = request["number"], request["body"]
-        reply, problem = post(self.endpoint, body, CALL_TIME)
+        reply, problem = self.ask(body)
         if problem and problem.startswith("cannot be reached"):
             return self.unanswered.discard(number)
         if problem and "id" in body or len(json.dumps(reply)) > MAX_ANSWER:
@@ -824,6 +827,8 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player = player(choose, args, url, file, credentials)
+        if args.relay:
+            args.relay.ask = server.player.ask  # without a detour over HTTP
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
