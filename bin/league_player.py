@@ -136,7 +136,10 @@ class Player:
             is_rejected = answer.get("status") == "REJECTED"
             is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
             if is_late and self.args.stay:
-                problem = f"{reason}; waiting for the next league (Ctrl-C ends)"
+                state = "the league is over" if self.args.has_played else "we are too late"
+                if answer.get("error_code") != "E019":
+                    state = "removed by the operator"
+                problem = f"{state}; waiting for the next league (Ctrl-C ends)"
             elif not is_known and (is_rejected or answer.get("message_type") == "LEAGUE_ERROR"):
                 sys.exit(sanitize(f"the league manager has rejected us: {reason}"))
             else:
@@ -506,7 +509,7 @@ class Relay:
     def __init__(self, manager):
         self.manager, self.token = manager, None
         self.registration = None  # the last one that was accepted, with the player's token
-        self.endpoint = ""
+        self.endpoint, self.is_over = "", False
         self.ask = lambda request: post(self.endpoint, request, CALL_TIME)
         self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
         self.waiting = set()  # the threads that wait for requests
@@ -530,16 +533,17 @@ class Relay:
         if not self.token:  # a player that is started again has the same key, and the same relay
             key = meta.get("registration_key") or secrets.token_hex(16)
             self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
-        seen, reply = self.opened, None
-        problem = None if seen else self.open(seen)
-        if not problem:
-            message = {"method": asked["method"], "params": params}
+        message, reply = {"method": asked["method"], "params": params}, None
+        problem = None if self.opened else self.open(0)
+        while not problem and reply is None:
+            seen = self.opened
             reply, problem = self.call("relay_call", message)
-        if "relay_token" in str(result_of(reply).get("context")):
-            reply, problem = None, self.open(seen) or "had closed our relay"
+            if "relay_token" in str(result_of(reply).get("context")):  # the manager was restarted
+                reply, problem = None, self.open(seen)
         if not isinstance(reply, dict):
             return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
         if meta and is_accepted(result_of(reply)):
+            self.is_over = False
             meta = {**meta, "must_be_known": True}  # in the same league
             token = result_of(reply).get("auth_token")
             self.registration = {**params, "player_meta": meta, "auth_token": token}
@@ -573,7 +577,7 @@ class Relay:
                 print_line(str(opened["warning"]), sys.stderr)
             threading.Thread(target=self.poll, daemon=True).start()
         message, reply = {"method": "register_player", "params": self.registration}, None
-        while seen and self.registration and not result_of(reply):
+        while seen and self.registration and not self.is_over and not result_of(reply):
             time.sleep(0.5 if reply is None else 1)
             reply, _ = self.call("relay_call", message)
         return None
@@ -610,6 +614,7 @@ class Relay:
         reply, problem = self.ask(body)
         if problem and problem.startswith("cannot be reached"):
             return self.unanswered.discard(number)
+        self.is_over |= result_of(body, "params").get("message_type") == "LEAGUE_COMPLETED"
         if problem and "id" in body or len(json.dumps(reply)) > MAX_ANSWER:
             problem = f"the player {problem or 'answers too much'}"
             reply = error_reply(body.get("id"), -32603, problem)
@@ -740,6 +745,7 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
+    args.has_played = False  # true from the second league on
     args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.relay = Relay(args.manager) if args.relay else None
@@ -839,7 +845,8 @@ def play(args, choose, player=Player):
         file.unlink()
         if not args.stay:
             return
-        args.player_id, credentials = server.player.id, {}  # the same id, if it is free
+        args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
+        credentials = {}
 
 
 STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3
