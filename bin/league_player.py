@@ -534,12 +534,12 @@ class Relay:
             key = meta.get("registration_key") or secrets.token_hex(16)
             self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
         message, reply = {"method": asked["method"], "params": params}, None
-        problem = None if self.opened else self.open(0)
-        while not problem and reply is None:
-            seen = self.opened
+        problem, seen = None if self.opened else self.open(0), self.opened
+        if not problem:
             reply, problem = self.call("relay_call", message)
-            if "relay_token" in str(result_of(reply).get("context")):  # the manager was restarted
-                reply, problem = None, self.open(seen)
+        if "relay_token" in str(result_of(reply).get("context")):  # the manager was restarted
+            problem = self.open(seen)
+            reply, problem = (None, problem) if problem else self.call("relay_call", message)
         if not isinstance(reply, dict):
             return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
         if meta and is_accepted(result_of(reply)):
