@@ -147,10 +147,11 @@ class Player:
                 problem = problem or result_of(reply, "error").get("message") or text
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
                 attempts += 1
-            if problem not in printed and not (again and attempts in (1, 2)):  # a new lobby opens
+            is_brief = attempts in (1, 2) and (again or self.args.has_played)  # a new lobby opens
+            if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
                 printed.add(problem)
-            time.sleep(1)
+            time.sleep(2 if is_late else 1)
 
     def accept_registration(self, answer):
         """Keeps our id and token."""
