@@ -227,7 +227,7 @@ class Player:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
         return reply if "id" in call else None
 
-    def ask(self, request):
+    def answer_relay(self, request):
         """Returns the reply to a request of our relay, and no problem."""
         reply = self.respond(json.dumps(request))
         if self.league_completed:
@@ -835,7 +835,7 @@ def play(args, choose, player=Player):
     while True:
         server.player = player(choose, args, url, file, credentials)
         if args.relay:
-            args.relay.ask = server.player.ask  # without a detour over HTTP
+            args.relay.ask = server.player.answer_relay  # without a detour over HTTP
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
