@@ -136,7 +136,10 @@ class Player:
             is_rejected = answer.get("status") == "REJECTED"
             is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
             if is_late and self.args.stay:
-                problem = f"{reason}; waiting for the next league (Ctrl-C ends)"
+                state = "the league is over" if self.args.has_played else "we are too late"
+                if answer.get("error_code") != "E019":
+                    state = "removed by the operator"
+                problem = f"{state}; waiting for the next league (Ctrl-C ends)"
             elif not is_known and (is_rejected or answer.get("message_type") == "LEAGUE_ERROR"):
                 sys.exit(sanitize(f"the league manager has rejected us: {reason}"))
             else:
@@ -144,10 +147,11 @@ class Player:
                 problem = problem or result_of(reply, "error").get("message") or text
                 problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
                 attempts += 1
-            if problem not in printed and not (again and attempts in (1, 2)):  # a new lobby opens
+            is_brief = attempts in (1, 2) and (again or self.args.has_played)  # a new lobby opens
+            if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
                 printed.add(problem)
-            time.sleep(1)
+            time.sleep(2 if is_late else 1)
 
     def accept_registration(self, answer):
         """Keeps our id and token."""
@@ -222,6 +226,13 @@ class Player:
         else:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
         return reply if "id" in call else None
+
+    def answer_relay(self, request):
+        """Returns the reply to a request of our relay, and no problem."""
+        reply = self.respond(json.dumps(request))
+        if self.league_completed:
+            self.is_finished.set()
+        return reply, None
 
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
@@ -499,7 +510,8 @@ class Relay:
     def __init__(self, manager):
         self.manager, self.token = manager, None
         self.registration = None  # the last one that was accepted, with the player's token
-        self.endpoint = ""
+        self.endpoint, self.is_over = "", False
+        self.ask = lambda request: post(self.endpoint, request, CALL_TIME)
         self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
@@ -513,33 +525,29 @@ class Relay:
 
     def respond(self, body):
         """Passes a call of the player on to the manager, and returns the manager's reply."""
-        try:
-            asked = json.loads(body)
-            call_id, params = asked.get("id"), asked["params"]
-            meta = params.get("player_meta") or {}
-            message = {"method": asked["method"], "params": params}
-            endpoint = str(meta.get("contact_endpoint", self.endpoint))
-        except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-            return error_reply(None, -32600, "Invalid Request: must be a message of the league")
+        asked = json.loads(body)
+        call_id, params = asked["id"], asked["params"]
+        meta = params.get("player_meta", {})
         if meta and self.registration and not self.marks(params) & self.marks(self.registration):
             return error_reply(call_id, -32600, "another player is connected here")
-        self.endpoint = endpoint  # a request may come before the reply
+        self.endpoint = str(meta.get("contact_endpoint", self.endpoint))  # used before the reply
         if not self.token:  # a player that is started again has the same key, and the same relay
             key = meta.get("registration_key") or secrets.token_hex(16)
             self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
-        seen, reply = self.opened, None
-        problem = None if seen else self.open(seen)
+        message, reply = {"method": asked["method"], "params": params}, None
+        problem, seen = None if self.opened else self.open(0), self.opened
         if not problem:
             reply, problem = self.call("relay_call", message)
-        if "relay_token" in str(result_of(reply).get("context")):
-            reply, problem = None, self.open(seen) or "had closed our relay"
+        if "relay_token" in str(result_of(reply).get("context")):  # the manager was restarted
+            problem = self.open(seen)
+            reply, problem = (None, problem) if problem else self.call("relay_call", message)
         if not isinstance(reply, dict):
             return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
-        answer = result_of(reply)
-        if meta and is_accepted(answer):
+        if meta and is_accepted(result_of(reply)):
+            self.is_over = False
             meta = {**meta, "must_be_known": True}  # in the same league
-            self.registration = {**params, "player_meta": meta,
-                                 "auth_token": answer.get("auth_token")}
+            token = result_of(reply).get("auth_token")
+            self.registration = {**params, "player_meta": meta, "auth_token": token}
         return {**reply, "id": call_id}
 
     @staticmethod
@@ -570,7 +578,7 @@ class Relay:
                 print_line(str(opened["warning"]), sys.stderr)
             threading.Thread(target=self.poll, daemon=True).start()
         message, reply = {"method": "register_player", "params": self.registration}, None
-        while seen and self.registration and not result_of(reply):
+        while seen and self.registration and not self.is_over and not result_of(reply):
             time.sleep(0.5 if reply is None else 1)
             reply, _ = self.call("relay_call", message)
         return None
@@ -604,9 +612,10 @@ class Relay:
         """Returns the player's answer to a request. If nobody is there, nobody answers: the request
         comes again each second, and the player may be started again."""
         number, body = request["number"], request["body"]
-        reply, problem = post(self.endpoint, body, CALL_TIME)
+        reply, problem = self.ask(body)
         if problem and problem.startswith("cannot be reached"):
             return self.unanswered.discard(number)
+        self.is_over |= result_of(body, "params").get("message_type") == "LEAGUE_COMPLETED"
         if problem and "id" in body or len(json.dumps(reply)) > MAX_ANSWER:
             problem = f"the player {problem or 'answers too much'}"
             reply = error_reply(body.get("id"), -32603, problem)
@@ -737,6 +746,7 @@ def parse_args(parser):
         parser.error(f"--port: got {port!r}, expected a number up to 65535")
     is_fixed = args.port or args.player_id  # else several players of one machine just start
     args.ports = range(int(port), int(port) + (1 if is_fixed else 100))
+    args.has_played = False  # true from the second league on
     args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.relay = Relay(args.manager) if args.relay else None
@@ -824,6 +834,8 @@ def play(args, choose, player=Player):
     threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
         server.player = player(choose, args, url, file, credentials)
+        if args.relay:
+            args.relay.ask = server.player.answer_relay  # without a detour over HTTP
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_calls()
@@ -834,7 +846,8 @@ def play(args, choose, player=Player):
         file.unlink()
         if not args.stay:
             return
-        args.player_id, credentials = server.player.id, {}  # the same id, if it is free
+        args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
+        credentials = {}
 
 
 STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3

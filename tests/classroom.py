@@ -104,7 +104,7 @@ class Class:
             command = ["python3", PROJECT / "bin" / "player.py", "--manager", MANAGER, *options]
             if self.is_relayed and n <= CONNECTED:
                 player = PROJECT / "target" / "debug" / "player"
-                options.append("--until-stdin-closes")  # the player ends with this program
+                options += ["--config", PROJECT / "config", "--until-stdin-closes"]  # ends with this program
                 stand_in = [sys.executable, PROJECT / "bin" / "league_player.py", "--until-stdin-closes"]
                 command = [*stand_in, "--manager", MANAGER, "--", player, *options]
             elif self.is_relayed:

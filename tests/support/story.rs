@@ -318,20 +318,28 @@ impl Story {
         self.fakes.insert(name.into(), fake);
     }
 
-    /// Waits until a fake agent has got so many messages of a type, or calls of a method. Returns the
-    /// matches of the messages.
+    /// Waits until a fake agent has got so many messages of a type, or calls of a method. Returns
+    /// their matches, or with a third word this field of the last one.
     fn gets(&self, name: &str, words: &str) -> String {
-        let (kind, count) = words.split_once(' ').unwrap();
-        let is_of_kind =
-            |one: &&Value| one["method"] == kind || one["params"]["message_type"] == kind;
-        let received = || {
+        let mut words = words.split(' ');
+        let [kind, count] = [(); 2].map(|()| words.next().unwrap());
+        let received = || -> Vec<Value> {
             let requests = self.fakes[name].requests.lock().unwrap();
+            let is_of_kind =
+                |one: &&Value| one["method"] == kind || one["params"]["message_type"] == kind;
             let received = requests.iter().filter(is_of_kind);
-            let matches = received.map(|one| one["params"]["match_id"].as_str().unwrap_or(kind));
-            matches.map(String::from).collect::<Vec<_>>()
+            received.map(|one| one["params"].clone()).collect()
         };
-        wait_until(words, || received().len() >= count.parse().unwrap());
-        received().join(" ")
+        let what = format!("{name} gets {kind} {count}");
+        wait_until(&what, || received().len() >= count.parse().unwrap());
+
+        let received = received();
+        if let Some(field) = words.next() {
+            return received.last().unwrap()[field].to_string();
+        }
+        let matches = received.iter().map(|one| one["match_id"].as_str());
+        let matches: Vec<&str> = matches.map(|id| id.unwrap_or(kind)).collect();
+        matches.join(" ")
     }
 
     /// Returns how the matches have ended, and which agents have registered; no log has a token.

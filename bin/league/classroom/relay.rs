@@ -269,6 +269,7 @@ impl Relays {
         }
         let (rpc, params) = (self.rpc.wait(), call.params.into());
         let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
+        self.find_by_token(&call.relay_token)?; // else the endpoint was gone before the decision
         Ok(answer.as_object().cloned().unwrap_or_default())
     }
 
