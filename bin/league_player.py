@@ -876,7 +876,8 @@ def stand_in():
     except OSError as error:
         sys.exit(f"{command[0]} cannot be started: {error}")
     code = player.wait()
-    relay.deliver()
+    if code == 0:  # a player that was killed answers nothing more
+        relay.deliver()
     return code
 
 
