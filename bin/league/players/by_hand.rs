@@ -12,13 +12,11 @@ use crate::show::page::text_response;
 use crate::show::render;
 use crate::show::trace::COMMENT;
 use league::games::{self, tic_tac_toe};
-use league::json::decode;
-use league::manager::queries::StandingsData;
 use league::net::agent::{HandlerError, Tool, Toolbox};
 use league::net::client::{MessageContext, Peer, new_conversation};
 use league::net::http::Response;
 use league::net::log::{Content, Log};
-use league::net::sync::{Shared, lock};
+use league::net::sync::Shared;
 use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
@@ -29,7 +27,6 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Mutex;
 use std::time::Duration;
 
 /// The instructions for a model that calls the tools.
@@ -42,9 +39,8 @@ const INSTRUCTIONS: &str = "You are a player of the AI Agent League, and play ma
     record at any time.";
 const NEXT_TURN: &str = "Waits up to 25 seconds for a match in which this player is asked. Status \
     your_turn: choose in match_id, against opponent_id, before seconds_left have passed; position \
-    shows how the match stands, legal_moves what may be chosen, history the matches so far, names \
-    those of the players. Status \
-    wait: call it again. Status over: the league has ended. The notes tell what happened since \
+    shows how the match stands, legal_moves what may be chosen, history the matches so far, table \
+    the table of the league. Status wait: call it again. Status over: the league has ended. The notes tell what happened since \
     your last choice.";
 /// The rules stand here, since many clients show a model the tools only, and not the instructions.
 const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next_turn has named. \
@@ -60,7 +56,7 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
 const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
-/// Maximum time that the manager may take to tell the names of the players.
+/// Maximum time that the manager may take to send the table.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
@@ -94,8 +90,6 @@ pub fn is_by_hand(command: &str) -> bool {
 #[derive(Default)]
 pub struct ByHand {
     table: Shared<Table>,
-    /// The names of the players by id, as the manager has told them.
-    names: Mutex<BTreeMap<String, String>>,
 }
 
 #[derive(Default)]
@@ -162,33 +156,6 @@ impl ByHand {
         })
     }
 
-    /// Returns the names of the players. The manager is asked for them until it has told that of
-    /// this opponent.
-    fn names(&self, session: &Session, opponent: Option<&str>) -> BTreeMap<String, String> {
-        let mut names = lock(&self.names);
-        let is_known = opponent.map_or(!names.is_empty(), |id| names.contains_key(id));
-        if !is_known && let Some(own) = session.credentials() {
-            let query = LeagueQuery {
-                league_id: own.league_id.clone(),
-                query_type: json!(QueryType::GetStandings),
-                query_params: None,
-            };
-            let context = MessageContext {
-                conversation_id: new_conversation("names"),
-                auth_token: own.token.clone(),
-                ..MessageContext::default()
-            };
-            let manager = Peer::manager(&own.manager, QUERY_TIMEOUT);
-            let answer = session.program.client.call(&manager, &query, &context);
-            let table = answer.ok().and_then(|answer| answer.data);
-            let table = table.and_then(|data| decode::<StandingsData>(&data.into()).ok());
-            for row in table.into_iter().flat_map(|table| table.standings) {
-                names.insert(row.player_id, sanitize(&row.display_name));
-            }
-        }
-        names.clone()
-    }
-
     /// Answers a match, if the player is still asked in it. Returns the turn and the choice.
     pub fn make_choice(&self, made: &MakeChoice) -> Result<(Turn, String), ProtocolError> {
         self.table.update(|table| table.choose(made))
@@ -233,7 +200,7 @@ impl PlayerHooks for ByHand {
         let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
             let mut turn = self.next_turn();
-            turn["names"] = json!(self.names(session, turn["opponent_id"].as_str()));
+            turn["table"] = json!(table(session));
             Ok(turn)
         });
         let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
@@ -281,6 +248,24 @@ impl PlayerHooks for ByHand {
     fn over(&self) {
         self.table.update(|table| table.is_over = true);
     }
+}
+
+/// Asks the manager for the table, which has the names of the players.
+fn table(session: &Session) -> Option<Value> {
+    let own = session.credentials()?;
+    let query = LeagueQuery {
+        league_id: own.league_id.clone(),
+        query_type: json!(QueryType::GetStandings),
+        query_params: None,
+    };
+    let context = MessageContext {
+        conversation_id: new_conversation("table"),
+        auth_token: own.token.clone(),
+        ..MessageContext::default()
+    };
+    let manager = Peer::manager(&own.manager, QUERY_TIMEOUT);
+    let answer = session.program.client.call(&manager, &query, &context);
+    answer.ok()?.data?.remove("standings")
 }
 
 /// Writes the reason of a choice into the log, where the trace of the match finds it.
