@@ -14,6 +14,7 @@ use league::manager::league::{League, Member};
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::client::{MAX_NOTICE, Peer};
+use league::net::sync::secret;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
 use league::program::terminal::{print_line, sanitize};
 use league::protocol::{AgentKind, JsonObject, MessageSpec, PROTOCOL};
@@ -21,7 +22,7 @@ use league::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use std::{env, fs, process};
+use std::{env, fs};
 
 pub const USAGE: Usage = Usage {
     name: "league check",
@@ -61,7 +62,7 @@ LEAGUE_COMPLETED        | own     | "result" | warn | LEAGUE_COMPLETED is taken"
 /// Runs a manager that examines the player that registers.
 pub fn run(mut args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
-    let folder = env::temp_dir().join(format!("league-check-{}", process::id()));
+    let folder = env::temp_dir().join(format!("league-check-{}", secret(32)));
     args.set("--data", &folder.to_string_lossy());
     args.set("--logs", &folder.join("logs").to_string_lossy());
 

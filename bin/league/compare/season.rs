@@ -19,7 +19,6 @@ use league::values::{Timestamp, truncate};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::slice;
 
 pub const USAGE: Usage = Usage {
     name: "league season [DIR…]",
@@ -114,7 +113,9 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
     for row in rows.into_iter().take(count) {
         let mut entrants = entrants.iter();
         match entrants.find(|entrant| entrant.name == row.display_name) {
-            Some(entrant) => print_whole_line(entrants::text(slice::from_ref(entrant)).trim_end()),
+            Some(entrant) => {
+                print_whole_line(entrants::text(std::slice::from_ref(entrant)).trim_end())
+            }
             None => print_error(&sanitize(&format!(
                 "{} is no name in {}",
                 row.display_name,
