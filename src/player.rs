@@ -260,7 +260,6 @@ impl Agent for Player {
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
-                self.session.record_error(&error);
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 *lock(&self.names) = names(table);
@@ -317,7 +316,6 @@ fn names(table: LeagueStandingsUpdate) -> BTreeMap<String, String> {
 
 /// The result of `get_player_state`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct PlayerState {
     pub display_name: String,
     pub state: AgentState,

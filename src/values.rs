@@ -6,7 +6,7 @@ mod endpoint;
 mod timestamp;
 
 pub use endpoint::Endpoint;
-pub use timestamp::Timestamp;
+pub use timestamp::{Moment, Timestamp};
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;

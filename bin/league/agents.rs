@@ -200,7 +200,7 @@ impl Children {
             players.iter_mut().all(|agent| agent.has_ended())
         });
 
-        let registrations = |id: &str| manager.notifier.status(id).registrations;
+        let registrations = |id: &str| manager.contacts.with(|table| table.registrations(id));
         let mut counts = Vec::new();
         for agent in players {
             agent.kill();
@@ -245,7 +245,7 @@ fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
 
 /// Returns true if an agent has registered since this program started.
 fn is_here(manager: &Manager, id: &str) -> bool {
-    manager.notifier.status(id).registrations > 0
+    manager.contacts.with(|table| table.registrations(id)) > 0
 }
 
 /// Writes the credentials of an agent of the stored league as the journal has them, with the
@@ -287,7 +287,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
         }
         _ => {}
     }
-    restored.save(data)?;
+    restored.save(data, id)?;
 
     let endpoint = Endpoint::parse(&restored.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// Points for each result, and how ties are broken: `scoring` in the league file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Scoring {
     pub win_points: i32,
     pub draw_points: i32,
@@ -21,7 +20,6 @@ pub struct Scoring {
 /// A rule that decides between players with equal points. The league file has their order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum TieBreak {
     Wins,
     HeadToHead,

@@ -5,10 +5,11 @@
 //! asks for assignments whenever something has changed. These are decisions of the league: they
 //! read the state and return an event.
 
-use super::league::{Event, League, MatchAssignment, Recorded};
+use super::league::{Event, League, MatchAssignment, Member, Recorded};
 use crate::games;
 use crate::protocol::AgentKind;
 use crate::values::Timestamp;
+use std::time::Duration;
 
 impl League {
     /// Returns a sentence about the agents that the league needs to start; `None` if it needs no
@@ -80,6 +81,14 @@ impl League {
             });
         }
         (!assignments.is_empty()).then_some(Event::Assigned { assignments })
+    }
+
+    /// Returns the longest time that a referee's open matches can take; zero if it has none.
+    pub fn time_limit(&self, referee: &Member) -> Duration {
+        let round = self.open_round().unwrap_or(0);
+        let matches = self.open_matches_of(&referee.id, round).count() as u32;
+        let turns = games::find(&self.config.league.game_type).map_or(1, |game| game.max_turns);
+        self.config.match_limit(turns) * matches.div_ceil(referee.capacity())
     }
 
     /// Returns the result of the next match of a round in which a removed player plays. The match

@@ -50,11 +50,6 @@ pub trait Agent: Send + Sync + 'static {
     /// Is called when a method or a path is requested that does not exist. `text` says by whom.
     fn on_not_found(&self, _text: &str) {}
 
-    /// Returns the signature of the agent that owns a token: only the manager knows.
-    fn token_owner(&self, _token: &str) -> Option<String> {
-        None
-    }
-
     /// Returns a page other than `/health`. `query` is the text behind the question mark.
     fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
         None
@@ -146,7 +141,6 @@ pub enum HandlerError {
 
 /// An error of JSON-RPC.
 #[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "fields of JSON-RPC")]
 pub struct JsonRpcError {
     pub code: i32,
     pub message: String,

@@ -68,7 +68,6 @@ impl Peer {
 
 /// The fields of an envelope that the sender of a message chooses.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "fields of the envelope")]
 pub struct MessageContext {
     pub conversation_id: String,
     pub auth_token: Option<String>,
@@ -159,7 +158,7 @@ impl Client {
         let mut reply = self.send(to, request.spec().method, &packet, to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
-        let mut defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
+        let mut defaults = protocol::fill_defaults(&mut reply, |field| match field {
             "sender" => Some(to.sender()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
@@ -342,12 +341,10 @@ impl Client {
             Ok(body) if body.len() <= to.max_bytes => Ok((status, body)),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 let reason = format!("it is over {} bytes", to.max_bytes);
-                Err(CallError::Truncated(reason))
+                Err(CallError::Broken(reason))
             }
             Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) | CallError::HungUp(reason) => {
-                    Err(CallError::Truncated(reason))
-                }
+                CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
                 other => Err(other),
             },
         }
@@ -426,7 +423,7 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            return CallError::Truncated(error.to_string());
+            return CallError::Broken(error.to_string());
         }
         ureq::Error::HostNotFound => "host unknown".into(),
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
@@ -435,9 +432,9 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         }
         ureq::Error::Io(error) => match error.kind() {
             TimedOut => return CallError::Timeout(timeout),
-            UnexpectedEof => return CallError::HungUp("it hung up without an answer".into()),
+            UnexpectedEof => return CallError::Broken("it hung up without an answer".into()),
             kind @ (ConnectionReset | ConnectionAborted | BrokenPipe) => {
-                return CallError::HungUp(kind.to_string());
+                return CallError::Broken(kind.to_string());
             }
             kind => kind.to_string(),
         },

@@ -21,7 +21,6 @@ use std::time::{Duration, Instant};
 /// The importance of a line.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Level {
     Info,
     Warning,

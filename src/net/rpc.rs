@@ -16,8 +16,6 @@ use crate::protocol::{
     MessageSpec, ProtocolError, RefereeRegisterRequest, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -198,10 +196,10 @@ impl<A: Agent> RpcServer<A> {
     ) -> Result<Value, HandlerError> {
         let mut defaults = Vec::new();
         if let Some(MessageSpec { message_type, .. }) = MessageSpec::by_method(name) {
-            defaults = protocol::fill_defaults(&mut arguments, |packet, field| match field {
+            defaults = protocol::fill_defaults(&mut arguments, |field| match field {
                 "message_type" => Some(message_type.to_string()),
                 "league_id" => self.client.league_id(),
-                _ => self.default_value(message_type, packet, field),
+                _ => default_value(message_type, field),
             });
         }
         self.run_method(name, arguments, peer, defaults)
@@ -247,8 +245,8 @@ impl<A: Agent> RpcServer<A> {
 
         // Fill in what a registration may leave out.
         if registration_sender(spec.message_type).is_some() {
-            defaults.extend(protocol::fill_defaults(&mut params, |packet, field| {
-                self.default_value(spec.message_type, packet, field)
+            defaults.extend(protocol::fill_defaults(&mut params, |field| {
+                default_value(spec.message_type, field)
             }));
         }
         self.answer_message(&params, peer, &defaults)
@@ -311,27 +309,6 @@ impl<A: Agent> RpcServer<A> {
             Ok(None) => Ok(ok()),
             Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
             Err(error) => self.refuse(params, peer, error),
-        }
-    }
-
-    /// Returns the value of a field that a request leaves out, if it is known.
-    fn default_value(&self, message_type: &str, packet: &Value, field: &str) -> Option<String> {
-        match field {
-            "sender" => {
-                if let Some(sender) = registration_sender(message_type) {
-                    return Some(sender.into());
-                }
-
-                let token = packet["auth_token"].as_str();
-                let owner = token.and_then(|token| self.agent.token_owner(token));
-                Some(owner.unwrap_or("launcher".into()))
-            }
-            "conversation_id" => {
-                let subject = packet["match_id"].as_str().unwrap_or(message_type);
-                let subject = truncate(&subject.to_ascii_lowercase(), 60);
-                Some(format!("conv-supplied-{subject}"))
-            }
-            _ => None,
         }
     }
 
@@ -455,7 +432,7 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         id,
         Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))
     );
-    let id = id.map(|id| id_text(id, body));
+    let id = id.map(Value::to_string);
     let method = request["method"].as_str().unwrap_or_default().to_string();
     if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
         let id = id.filter(|_| is_valid_id).unwrap_or("null".into());
@@ -469,22 +446,6 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
     Ok(Incoming::Call { id, method, params })
 }
 
-/// Returns the text of an id. That of an integer over 64 bits is taken from the body.
-fn id_text(id: &Value, body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct RequestId<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-
-    if id.is_f64()
-        && let Ok(request) = serde_json::from_slice::<RequestId>(body)
-    {
-        return request.id.to_string();
-    }
-    id.to_string()
-}
-
 /// The reason of a call that has failed by a panic.
 pub const PANIC: &str = "a panic; this agent's own terminal says where";
 
@@ -496,6 +457,19 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, H
             format!("Internal error: {PANIC}"),
         ))
     })
+}
+
+/// Returns the value of a field that a request leaves out, if it is known.
+fn default_value(message_type: &str, field: &str) -> Option<String> {
+    match field {
+        "sender" => Some(
+            registration_sender(message_type)
+                .unwrap_or("launcher")
+                .into(),
+        ),
+        "conversation_id" => Some(new_conversation("supplied")),
+        _ => None,
+    }
 }
 
 /// Returns the sender of a registration that names none; `None` for other messages.

@@ -4,12 +4,11 @@
 use super::terminal::{print_error, print_line};
 use crate::json::is_similar;
 use std::collections::BTreeMap;
+use std::env;
 use std::fmt::Display;
-use std::iter::Peekable;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::vec::IntoIter;
 
 /// The options of every program: what it is, and the files that it uses.
 pub const COMMON: &str = "
@@ -110,21 +109,6 @@ fn option_specs(help: &'static str) -> Vec<OptionSpec> {
     specs
 }
 
-/// Returns the arguments of the process, without the name of the program.
-pub fn process_arguments() -> Result<Vec<String>, Exit> {
-    let mut arguments = Vec::new();
-    for argument in std::env::args_os().skip(1) {
-        match argument.into_string() {
-            Ok(text) => arguments.push(text),
-            Err(other) => {
-                let problem = format!("the argument {other:?} is not UTF-8 text");
-                return Err(Exit::usage(problem));
-            }
-        }
-    }
-    Ok(arguments)
-}
-
 /// Prints why a program ends, and returns its exit code.
 pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
     let Err(exit) = end else {
@@ -141,16 +125,26 @@ pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
 impl Usage {
     /// Runs the program and prints why it ends.
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
-        let args = process_arguments().and_then(|arguments| self.parse(arguments));
+        let args = self.parse(env::args().skip(1).collect());
         exit_code(self.name, args.and_then(run))
     }
 
     /// Reads the options.
     pub fn parse(&self, arguments: Vec<String>) -> Result<Args, Exit> {
         let mut args = Args::default();
+        let options = self.options();
         let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
-            self.parse_option(&argument, &mut arguments, &mut args)?;
+            let Some(option) = options.iter().find(|option| option.name == argument) else {
+                return Err(self.unknown(&argument));
+            };
+
+            let mut value = String::new();
+            if !option.value.is_empty() {
+                let next = arguments.next_if(|next| !next.starts_with("--"));
+                value = next.ok_or_else(|| missing_value(option))?;
+            }
+            args.options.entry(option.name).or_default().push(value);
         }
 
         if args.has("--help") {
@@ -163,38 +157,6 @@ impl Usage {
         }
 
         Ok(args)
-    }
-
-    /// Reads an option with its value, if it has one: `--port 8101` or `--port=8101`.
-    fn parse_option(
-        &self,
-        argument: &str,
-        rest: &mut Peekable<IntoIter<String>>,
-        args: &mut Args,
-    ) -> Result<(), Exit> {
-        let (name, joined) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_string())),
-            None => (argument, None),
-        };
-
-        let options = self.options();
-        let Some(option) = options.iter().find(|option| option.name == name) else {
-            return Err(self.unknown(name));
-        };
-
-        let takes_value = !option.value.is_empty();
-        let value = match joined {
-            Some(value) if takes_value => value,
-            Some(value) => return Err(self.unknown(&value)),
-            None if takes_value => {
-                let next = rest.next_if(|next| !next.starts_with("--"));
-                next.ok_or_else(|| missing_value(option))?
-            }
-            None => String::new(),
-        };
-
-        args.options.entry(option.name).or_default().push(value);
-        Ok(())
     }
 
     fn options(&self) -> Vec<OptionSpec> {

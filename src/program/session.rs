@@ -17,10 +17,10 @@ use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueError, LeagueRegisterRequest,
-    LeagueRegisterResponse, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
+    ProtocolError, RefereeRegisterRequest, RegistrationStatus,
 };
-use crate::values::{check_identifier, constant_time_eq};
+use crate::values::{Endpoint, check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -47,6 +47,8 @@ pub struct Session {
     game_types: Vec<&'static str>,
     /// The conversation of its registrations.
     conversation_id: String,
+    /// The name of its credentials.
+    name: String,
     state: Shared<SessionState>,
 }
 
@@ -58,7 +60,7 @@ struct SessionState {
     id_lock: Option<(String, File)>,
     /// True if the manager has sent a request.
     is_active: bool,
-    /// The time of the manager's last request or answer; none if it does not know the agent.
+    /// The time of the manager's last request or answer.
     heard_at: Option<Instant>,
     /// The lines about why the agent waits: each was printed once.
     wait_lines: BTreeSet<String>,
@@ -80,8 +82,11 @@ pub fn run<P: Participant + Agent>(
     game_types: Vec<&'static str>,
     new_participant: impl FnOnce(Arc<Session>) -> Arc<P>,
 ) -> Result<(), Exit> {
+    let program = Program::new(args, kind)?;
+    let default_name = format!("{kind}-{}", program.port);
     let session = Arc::new(Session {
-        program: Program::new(args, kind)?,
+        name: program.requested_id.clone().unwrap_or(default_name),
+        program,
         game_types,
         conversation_id: new_conversation(&format!("{kind}-registration")),
         state: Shared::default(),
@@ -155,10 +160,14 @@ impl Session {
         }
 
         let new = self.new_credentials();
-        let Some(saved) = new.find_saved(&self.program.data)? else {
+        let Some(saved) = Credentials::load(&self.program.data, &self.name)? else {
             return Ok(new);
         };
 
+        let is_same_manager = Endpoint::is_same_address(&saved.manager, &new.manager);
+        if !is_same_manager && !saved.is_active() {
+            return Ok(new);
+        }
         // A manager that was named may be the same one at another address.
         if !self.program.args.has("--manager") {
             saved.check_may_replace(&new.manager, &self.program.data)?;
@@ -167,14 +176,11 @@ impl Session {
         Ok(saved)
     }
 
-    /// Returns new credentials with a key and no token. They are named by the id that is asked for,
-    /// else by the port.
+    /// Returns new credentials with a key and no token.
     fn new_credentials(&self) -> Credentials {
         let program = &self.program;
-        let default_id = format!("new-{}", program.port);
-
         Credentials {
-            agent_id: program.requested_id.clone().unwrap_or(default_id),
+            agent_id: self.name.clone(),
             registration_key: secret(32),
             league_id: program.league_id().into(),
             manager: program.config.manager().into(),
@@ -202,7 +208,7 @@ impl Session {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
 
         let (config, data) = (&self.program.config, &self.program.data);
-        old.save(data)?;
+        old.save(data, &self.name)?;
         let has_moved = old.check_may_replace(config.manager(), data).is_err();
         let mut attempts = Attempts::endless(config.system.retry_policy);
         while !self.try_to_register(participant, old, has_moved)? {
@@ -224,9 +230,6 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if is_new && let Some(saved) = Credentials::load(data, id)? {
-            saved.check_may_replace(&new.manager, data)?;
-        }
 
         // From now on it signs and logs with its id.
         let client = &self.program.client;
@@ -239,10 +242,7 @@ impl Session {
         participant.on_registered(&new, is_new)?;
 
         // Save the new credentials, and let requests through.
-        new.save(data)?;
-        if old.agent_id != *id && old.token.is_none() {
-            old.delete(data);
-        }
+        new.save(data, &self.name)?;
 
         let name = sanitize(&self.program.entry.display_name);
         let text = format!("{name} is {id} in {}", sanitize(&new.league_id));
@@ -407,13 +407,6 @@ impl Session {
         }
     }
 
-    /// Records an error of which the manager informs us. If it does not know us, we ask why.
-    pub fn record_error(&self, error: &LeagueError) {
-        if error.error_code == ErrorCode::PlayerNotRegistered {
-            self.state.lock().heard_at = None;
-        }
-    }
-
     /// Returns true if this is our own token, which the manager's requests carry.
     pub fn is_own_token(&self, token: Option<&str>) -> bool {
         let credentials = self.credentials();
@@ -455,7 +448,7 @@ impl Session {
                 is_over: true,
                 ..Credentials::clone(&credentials)
             };
-            let _ = credentials.save(&self.program.data);
+            let _ = credentials.save(&self.program.data, &self.name);
         }
 
         self.finish(Ok(()))

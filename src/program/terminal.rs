@@ -1,7 +1,9 @@
 //! Output on the user's terminal. Names may be in any script, so a text in a column is measured by
 //! its width on the screen.
 
-use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
+use crate::protocol::{
+    ErrorCode, GameError, GameOver, GameResult, LeagueError, ProtocolError, ResultStatus,
+};
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -147,6 +149,42 @@ pub fn plural(number: impl Into<i64>, noun: &str) -> String {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     }
+}
+
+/// Describes the result of a match: `Ada (even) beat Bob (odd): the number was 8`. Where no number
+/// was drawn, the reason stands in its place.
+pub fn describe_result(
+    result: &GameResult,
+    players: &[String; 2],
+    name: impl Fn(&str) -> String,
+) -> String {
+    let mut players = players.each_ref();
+    if result.winner_player_id.as_ref() == Some(players[1]) {
+        players.reverse();
+    }
+
+    let [first, second] = players.map(|id| match result.choices.get(id) {
+        Some(Some(choice)) => format!("{} ({choice})", name(id)),
+        _ => name(id),
+    });
+    let outcome = match (result.status, &result.winner_player_id) {
+        (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
+        (ResultStatus::Win, _) => format!("{first} beat {second}"),
+        (_, None) => format!("{first} and {second} both lost technically"),
+        (_, Some(_)) => format!("{first} won, {second} lost technically"),
+    };
+    if let Some(number) = result.drawn_number {
+        return format!("{outcome}: the number was {number}");
+    }
+
+    // The reason ends with the winner, who stands in the sentence already.
+    let reason = result.reason.as_deref().unwrap_or_default();
+    let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+    let mut how = sanitize(how);
+    for id in players {
+        how = how.replacen(id.as_str(), &name(id), 1);
+    }
+    format!("{outcome}: {how}")
 }
 
 /// Describes a message that was refused. A message that only informs is shown even if it is faulty,

@@ -36,7 +36,7 @@ pub const DEFAULTED_FIELDS: [&str; 7] = [
 /// fields that were filled in.
 pub fn fill_defaults(
     packet: &mut Value,
-    known: impl Fn(&Value, &str) -> Option<String>,
+    known: impl Fn(&str) -> Option<String>,
 ) -> Vec<&'static str> {
     let mut filled_in = Vec::new();
     if !packet.is_object() {
@@ -54,7 +54,7 @@ pub fn fill_defaults(
             "protocol" => Some(PROTOCOL.into()),
             "arrival_timestamp" if packet["message_type"] != GameJoinAck::NAME => None,
             "arrival_timestamp" | "timestamp" => Some(Timestamp::now().to_string()),
-            _ => known(packet, field),
+            _ => known(field),
         };
         if let Some(value) = value {
             packet[field] = value.into();

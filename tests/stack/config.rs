@@ -174,7 +174,6 @@ const WRONG_USE: &str = "
     all | --colour red | --colour --help
     all | red | red --help
     all | --port | --port needs a value
-    all | --help=yes | yes --help
     all | --port many | --port many
     all | --port 0099999 | --port 99999
     all | --port 65536 | --port 65536
@@ -227,18 +226,6 @@ fn wrong_options_end_the_program_with_one_line() {
         for program in programs {
             check_refused(test.command(program, arguments), &words);
         }
-    }
-}
-
-#[test]
-#[cfg(unix)] // on Windows an argument is UTF-16
-fn argument_that_is_not_utf_8_ends_the_program_with_one_line() {
-    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-
-    for program in PROGRAMS {
-        let mut command = TestLeague::new("").command(program, "--display-name");
-        command.arg(OsStr::from_bytes(b"Ad\xff"));
-        check_refused(command, &["Ad\\xFF", "not UTF-8"]);
     }
 }
 

@@ -4,7 +4,7 @@
 
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
-use league::games::{self, Game, Move, even_odd, match_result, tic_tac_toe};
+use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
@@ -12,8 +12,8 @@ use league::protocol::{
     Call, ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameOver,
     GameResult, MatchEntry, MatchState, Message, ProtocolError, ResultStatus, fill_defaults, parse,
 };
-use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play_match};
+use league::referee::tasks::Assignment;
 use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ fn good(question: &impl Message, id: &str) -> Value {
 
 /// Reads a player's reply as the referee does, which fills in what it knows of the envelope.
 fn read<R: Message>(mut reply: Value) -> Result<R, CallError> {
-    let supplied = fill_defaults(&mut reply, |_, field| match field {
+    let supplied = fill_defaults(&mut reply, |field| match field {
         "sender" | "conversation_id" => Some("known".into()),
         _ => None,
     });
@@ -100,7 +100,6 @@ struct MatchLog {
     saved: Vec<GameResult>,
     /// The number of players in each parallel step.
     parallel: Vec<usize>,
-    saved_moves: usize,
 }
 
 impl Script {
@@ -295,13 +294,6 @@ impl MatchIo for Script {
 
     fn clock(&self) -> Timestamp {
         zero().plus(self.time_elapsed())
-    }
-
-    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
-        let number = self.log().saved_moves + 1;
-        assert_eq!(moves.len(), number, "each move is saved once");
-        self.log().saved_moves = number;
-        Ok(())
     }
 
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {

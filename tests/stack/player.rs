@@ -80,7 +80,7 @@ fn only_the_announced_referee_is_accepted() {
     assert_eq!(result["winner_player_id"], "P02");
     // Each of the two ends is printed once.
     let (output, errors) = (player.output(), player.errors());
-    let printed = output.matches("R1M1: you (even) ").count();
+    let printed = output.matches("you (even)").count();
     assert_eq!(printed, 2, "{output}");
     ON_SCREEN
         .lines()
@@ -425,9 +425,9 @@ fn check_registers_again(program: &str) {
         1 => rejects(request, "it has begun", Some("E019")),
         _ => fake::accepts(request, "tok-next-0123456789abcdef", true),
     });
-    let (test, agent) = forgotten(&next, program, "--stay");
-    agent.wait_for_error("the league has started already; waiting for the next league");
     let id = ["P01", "REF01"][usize::from(program == "referee")];
+    let (test, agent) = forgotten(&next, program, &format!("--stay --{program}-id {id}"));
+    agent.wait_for_error("the league has started already; waiting for the next league");
     wait_until("it is in the next lobby", || {
         test.data(&format!("agents/{id}.json"))["token"] == "tok-next-0123456789abcdef"
     });

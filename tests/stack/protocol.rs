@@ -309,7 +309,7 @@ fn result_of(word: &str, text: &str) -> String {
             let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": time, "accept": true});
             let whole = message("GAME_JOIN_ACK", "player:P01", body);
             let mut edited = golden::edited(whole, text);
-            let supplied = protocol::fill_defaults(&mut edited, |_, field| match field {
+            let supplied = protocol::fill_defaults(&mut edited, |field| match field {
                 "sender" | "conversation_id" => Some("player:P01".into()),
                 _ => None,
             });
