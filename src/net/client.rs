@@ -317,11 +317,25 @@ impl Client {
         result_of(reply)
     }
 
-    /// Posts a body and returns the status and the body of the answer.
+    /// Posts a body and returns the status and the body of the answer. `localhost` is 127.0.0.1, and
+    /// ::1 if no program listens there.
     pub fn post(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
+        let result = self.post_to(&to.endpoint, to, body);
+        let is_refused = result.as_ref().is_err_and(CallError::is_refused);
+        if is_refused && to.endpoint.contains("//localhost") {
+            let url = to.endpoint.replacen("localhost", "[::1]", 1);
+            let second = self.post_to(&url, to, body);
+            if !matches!(second, Err(CallError::Unreachable(_))) {
+                return second;
+            }
+        }
+        result
+    }
+
+    fn post_to(&self, url: &str, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let request = self
             .http
-            .post(&to.endpoint)
+            .post(url)
             .header("Accept", "application/json, text/event-stream") // some servers insist on both
             .header("Connection", "close")
             .content_type("application/json")

@@ -206,9 +206,13 @@ impl HttpServer {
             return Err(self.too_large());
         }
 
-        // After `Connection: Upgrade` the library's body ends with the connection.
-        let is_chunked =
-            (request.headers().iter()).any(|header| header.field.equiv("Transfer-Encoding"));
+        // After `Connection: Upgrade` the library's body ends with the connection, and it does not
+        // find the end of a body in chunks.
+        let is_chunked = has_header(request, "Transfer-Encoding", "");
+        if is_chunked && has_header(request, "Connection", "upgrade") {
+            let text = "send Content-Length: no chunks are read after Connection: Upgrade";
+            return Err(Response::text("411 Length Required", text));
+        }
         let max_unknown = if is_chunked { self.max_body + 1 } else { 0 };
         let limit = content_length.unwrap_or(max_unknown);
 
@@ -235,4 +239,13 @@ impl HttpServer {
             body,
         })
     }
+}
+
+/// Returns true if a request has a header with this word in its value.
+fn has_header(request: &tiny_http::Request, name: &'static str, word: &str) -> bool {
+    let mut headers = request.headers().iter();
+    headers.any(|header| {
+        let value = header.value.as_str().to_ascii_lowercase();
+        header.field.equiv(name) && value.contains(word)
+    })
 }

@@ -9,7 +9,7 @@ use league::net::log::Log;
 use league::protocol::{AgentKind, MessageSpec, StartLeague};
 use serde_json::Map;
 use std::io::{Read, Write};
-use std::net::Shutdown;
+use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -404,6 +404,25 @@ fn answers_golden() {
             }
         }
     });
+}
+
+#[test]
+fn localhost_is_either_loopback_address() {
+    let Ok(listener) = TcpListener::bind("[::1]:0") else {
+        return print_left_out("an agent at ::1, which this machine does not have");
+    };
+    let agent = FakeAgent::serving(listener, |_, _| acknowledgement());
+    let log = Arc::new(Log::new(&TestLeague::new("").folder, "test"));
+    let client = Client::new("referee:REF01", log);
+    let url = agent.url.replace("[::1]", "localhost");
+    let to = Peer::manager(&url, TIME_LIMIT);
+    assert_eq!(client.ping(&to, ""), Ok(()));
+
+    // The words about an agent that is not there are those of its first address.
+    drop(agent);
+    let nowhere = Peer::manager(&format!("http://localhost:{}/mcp", free_port()), TIME_LIMIT);
+    let error = client.ping(&nowhere, "").unwrap_err();
+    assert!(error.is_refused(), "{error:?}");
 }
 
 /// Returns a random value: words of the protocol, words that are illegal everywhere, numbers at
