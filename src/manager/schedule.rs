@@ -98,7 +98,7 @@ impl League {
         for the_match in self.open_matches(round) {
             let failures = the_match.players.each_ref().map(|player| {
                 let is_removed = self.removed.contains(player);
-                is_removed.then(|| "was removed by the operator".to_string())
+                is_removed.then(|| "left by order of the operator".to_string())
             });
             if failures == [None, None] {
                 continue;

@@ -7,14 +7,12 @@ use crate::protocol::{
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{Write, stderr, stdout};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
-/// Maximum number of columns of a line on a terminal.
-const MAX_COLUMNS: usize = 80;
 /// Minimum time between two lines of unknown agents, on average.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time whose lines may be printed at once: twenty.
@@ -43,45 +41,14 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
 }
 
-/// Prints a line on standard output, wrapped if that is a terminal.
+/// Prints a line on standard output. A terminal that is closed is no error.
 pub fn print_line(text: &str) {
-    print_whole_line(&wrap(text, stdout().is_terminal()));
-}
-
-/// Prints a line that may be copied. A terminal that is closed is no error.
-pub fn print_whole_line(text: &str) {
     let _ = stdout().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Prints a line on standard error, for a problem that the user can solve.
 pub fn print_error(text: &str) {
-    let text = wrap(&sanitize(text), stderr().is_terminal());
-    let _ = stderr().write_all(format!("{text}\n").as_bytes());
-}
-
-/// Breaks the lines of a terminal that are too long between words. They continue after four spaces.
-pub fn wrap(text: &str, is_terminal: bool) -> String {
-    if !is_terminal {
-        return text.into();
-    }
-
-    let mut wrapped = String::new();
-    let mut column = 0;
-    for word in text.split_inclusive([' ', '\n']) {
-        let end = column + width(word.trim_end());
-        if column > 0 && end > MAX_COLUMNS {
-            wrapped.pop(); // the space
-            wrapped += "\n    ";
-            column = 4;
-        }
-
-        wrapped += word;
-        column += width(word);
-        if word.ends_with('\n') {
-            column = 0;
-        }
-    }
-    wrapped
+    let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
 }
 
 /// Standard output of a program that may be quiet.
@@ -180,11 +147,25 @@ pub fn describe_result(
     // The reason ends with the winner, who stands in the sentence already.
     let reason = result.reason.as_deref().unwrap_or_default();
     let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
-    let mut how = sanitize(how);
-    for id in players {
-        how = how.replacen(id.as_str(), &name(id), 1);
-    }
+    let how = replace_ids(&sanitize(how), players, name);
     format!("{outcome}: {how}")
+}
+
+/// Replaces the ids of players by their names, except in quoted texts.
+fn replace_ids(text: &str, ids: [&String; 2], name: impl Fn(&str) -> String) -> String {
+    let mut replaced = String::new();
+    let mut is_quoted = false;
+    for part in text.split_inclusive('"') {
+        let mut named = part.to_string();
+        if !is_quoted {
+            for id in ids {
+                named = named.replacen(id.as_str(), &name(id), 1);
+            }
+        }
+        replaced += &named;
+        is_quoted ^= part.ends_with('"') && !part.ends_with("\\\"");
+    }
+    replaced
 }
 
 /// Describes a message that was refused. A message that only informs is shown even if it is faulty,

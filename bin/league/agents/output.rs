@@ -3,7 +3,7 @@
 //! What the player prints is passed through as it comes, with the player's name before each line.
 
 use league::net::sync::spawn;
-use league::program::terminal::{print_error, print_whole_line, sanitize};
+use league::program::terminal::{print_error, print_line, sanitize};
 use std::io::{BufRead, BufReader, Read};
 use std::process::Child;
 use std::sync::mpsc::{RecvTimeoutError, sync_channel};
@@ -22,7 +22,7 @@ pub fn print_output(name: &str, child: &mut Child) {
     if let Some(stdout) = child.stdout.take() {
         spawn("output", move || {
             read_lines(stdout, |line| {
-                print_whole_line(&sanitize(&format!("{printed}: {line}")));
+                print_line(&sanitize(&format!("{printed}: {line}")));
             });
         });
     }

@@ -13,7 +13,7 @@ use crate::page::view::LeagueView;
 use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::league_folder;
-use league::program::terminal::{print_error, print_line, print_whole_line, sanitize};
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{data_folder, load_config};
 use league::values::{Timestamp, truncate};
 use serde_json::json;
@@ -112,7 +112,7 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
     for row in rows.into_iter().take(count) {
         let is_named = |entrant: &&Entrant| entrant.name == row.display_name;
         match entrants.iter().find(is_named) {
-            Some(entrant) => print_whole_line(entrants::text(&[entrant.clone()]).trim_end()),
+            Some(entrant) => print_line(entrants::text(&[entrant.clone()]).trim_end()),
             None => print_error(&sanitize(&format!(
                 "{} is no name in {}",
                 row.display_name,
