@@ -54,6 +54,25 @@ pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
         plural(champion.points, "point")
     );
 
+    // Tie-breaks decide between players with as many points, and leave some of them equal.
+    let others = league
+        .final_standings
+        .iter()
+        .filter(|row| row.points == champion.points && row.player_id != champion.player_id);
+    let equals: Vec<String> = others
+        .map(|row| {
+            let name = row.display_name.as_ref().unwrap_or(&row.player_id);
+            format!(
+                "{} ({})",
+                truncate(name, MAX_NAME),
+                truncate(&row.player_id, MAX_NAME)
+            )
+        })
+        .collect();
+    if !equals.is_empty() {
+        text += &format!(", as many as {}", equals.join(" and "));
+    }
+
     let all_points: Vec<i32> = (league.final_standings.iter())
         .map(|row| row.points)
         .collect();
