@@ -172,8 +172,6 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
-        let log_file = format!("league/{}/league.log.jsonl", program.league_id());
-        program.log().open("league_manager", &log_file);
         Ok(Manager {
             contacts: Contacts::new(&store, &program),
             waiting: Mutex::default(),

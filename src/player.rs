@@ -23,7 +23,7 @@ use crate::net::hardening::call_user;
 use crate::net::http::Response;
 use crate::net::log::Level;
 use crate::net::rpc::PANIC;
-use crate::net::sync::{Shared, lock, spawn};
+use crate::net::sync::{Shared, lock, spawn_needed};
 use crate::player::history::History;
 use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
@@ -189,7 +189,7 @@ impl Player {
         });
 
         let writer = Arc::clone(&player);
-        spawn("history", move || {
+        spawn_needed("history", move || {
             loop {
                 thread::sleep(SAVE_INTERVAL);
                 writer.save_history();
@@ -264,7 +264,7 @@ impl Agent for Player {
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 *lock(&self.names) = names(table);
             }
-            PlayerRequest::RoundCompleted(_) => {} // it only informs
+            PlayerRequest::RoundCompleted(round) => self.session.record_round(&round),
         }
         Ok(None)
     }

@@ -18,7 +18,7 @@ use crate::net::hardening;
 use crate::net::http::{self, HttpServer};
 use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{lock, spawn_needed};
 use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{LineLimit, Terminal, print_error};
@@ -49,6 +49,8 @@ pub struct Program {
     pub config: Config,
     /// The id that a referee or a player asks for.
     pub requested_id: Option<String>,
+    /// The name of its log and its credentials: that id, else its kind and its port.
+    pub name: String,
     /// The description of a referee or a player: as listed, or the defaults.
     pub entry: AgentEntry,
     /// The seed of repeatable leagues, draws and choices.
@@ -100,12 +102,20 @@ impl Program {
         let listener = take_port(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
 
-        let sender = match kind {
-            AgentKind::Manager => kind.to_string(),
-            _ => format!("{kind}:{id}"),
+        let default_name = format!("{kind}-{port}");
+        let name = requested_id.clone().unwrap_or(default_name);
+        let (sender, log_file) = match kind {
+            AgentKind::Manager => {
+                let league_id = &config.league.league_id;
+                (kind.to_string(), format!("league/{league_id}/league"))
+            }
+            _ => (format!("{kind}:{id}"), format!("agents/{name}")),
         };
+        let log = open_log(&args, &sender);
+        log.open(&log_file);
         Ok(Program {
-            client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
+            client: Arc::new(Client::new(&sender, log)),
+            name,
             terminal: Terminal {
                 quiet: args.has("--quiet") && (kind == AgentKind::Player || args.has("--alone")),
             },
@@ -132,6 +142,7 @@ impl Program {
             agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
+            own_address: self.listener.local_addr()?.ip().to_canonical(),
             print_error,
         };
         let listener = self.listener.try_clone()?;
@@ -139,7 +150,7 @@ impl Program {
 
         // Restart or end the process when it must.
         let (port, log) = (self.port, Arc::clone(&self.client.log));
-        spawn("restart", move || {
+        spawn_needed("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
             hardening::watch(report, |reason| log_and_restart(&log, port, reason));
@@ -229,19 +240,24 @@ fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = system::restart_process(port, false);
-    print_error(&format!("the process cannot be restarted: {error}"));
+    if let Err(error) = system::restart_process(port, false) {
+        print_error(&format!("the process cannot be restarted: {error}"));
+    }
 }
 
 /// Returns the host under which others reach this program: `base_host`, or the address that this
 /// machine has on its way to a manager on another machine.
 fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Result<String, Exit> {
     let hint = "say with --contact-endpoint URL where others reach us";
-    if let Some(host) = args.text("--host")
-        && ["0.0.0.0", "::", "[::]"].contains(&host)
-    {
-        let problem = format!("--host {host} means every address: {hint}");
-        return Err(Exit::usage(problem));
+    if let Some(host) = args.text("--host") {
+        if ["0.0.0.0", "::", "[::]"].contains(&host) {
+            let problem = format!("--host {host} means every address: {hint}");
+            return Err(Exit::usage(problem));
+        }
+        let own = Endpoint::parse(&url(host, 1));
+        if own.is_ok_and(|own| !own.is_loopback()) {
+            return Ok(host.into());
+        }
     }
 
     let Some(manager) = manager else {
@@ -386,7 +402,7 @@ pub fn open_log(args: &Args, component: &str) -> Arc<Log> {
 /// Exits after a last action when the standard input closes, if an option demands it.
 pub fn exit_when_stdin_closes(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
     if args.has("--until-stdin-closes") {
-        spawn("stdin", move || {
+        spawn_needed("stdin", move || {
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             last();
             process::exit(code);

@@ -18,7 +18,7 @@ use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
-use crate::net::sync::{Shared, spawn};
+use crate::net::sync::{Shared, spawn, spawn_needed};
 use crate::program::SHUTDOWN_TIMEOUT;
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
@@ -79,7 +79,7 @@ impl Referee {
     /// Starts a thread that runs a task again and again.
     fn start_thread(self: &Arc<Self>, name: &str, task: fn(&Arc<Referee>)) {
         let referee = Arc::clone(self);
-        spawn(name, move || {
+        spawn_needed(name, move || {
             loop {
                 let _ = catch_unwind(AssertUnwindSafe(|| task(&referee)));
             }
@@ -139,9 +139,7 @@ impl Referee {
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
-                if let Err(exit) = self.session.register(&**self, &credentials) {
-                    self.session.finish(Err(exit));
-                }
+                self.session.record_refused_token();
             }
             Err(CallError::Refused(error, _)) => {
                 let recorded = recorded_result(&error);
@@ -308,7 +306,8 @@ impl Agent for Referee {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
-            RefereeRequest::RoundCompleted(_) | RefereeRequest::GameError(_) => {} // they only inform
+            RefereeRequest::RoundCompleted(round) => self.session.record_round(&round),
+            RefereeRequest::GameError(_) => {} // it only informs
         }
         Ok(None)
     }

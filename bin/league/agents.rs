@@ -271,6 +271,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
         league_id: stored.config.league.league_id.clone(),
         manager: local_url(program),
         endpoint: member.meta.contact_endpoint.clone(),
+        folder: credentials::absolute(data),
         token: Some(member.token.clone()),
         proves_itself: true,
         is_over: stored.closed,

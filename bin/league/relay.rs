@@ -29,7 +29,7 @@ use league::values::constant_time_eq;
 use queue::{Numbered, Poll, Queue, Requests};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -122,6 +122,7 @@ impl Relays {
             agent: Arc::clone(manager),
             client: Arc::clone(&manager.program.client),
             own_origins: Vec::new(),
+            own_address: Ipv4Addr::LOCALHOST.into(),
             print_error,
         });
         Ok(())
@@ -269,7 +270,7 @@ impl Relays {
             meta.insert("contact_endpoint".into(), json!(relay.endpoint));
         }
         let (rpc, params) = (self.rpc.wait(), call.params.into());
-        let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
+        let answer = rpc.run(&call.method, params, peer, false)?;
         Ok(answer.as_object().cloned().unwrap_or_default())
     }
 

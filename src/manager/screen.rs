@@ -5,7 +5,7 @@
 use super::Manager;
 use super::league::{League, Match};
 use crate::games::game_result;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{lock, spawn_needed};
 use crate::program::terminal::{describe_result, pad, plural, print_line, sanitize, width};
 use crate::protocol::{AgentKind, Standing};
 use crate::values::{Timestamp, truncate};
@@ -38,7 +38,7 @@ pub fn follow(manager: &Arc<Manager>, hint: Hint) {
     let screen = manager.store.read(|league| Screen::new(league, hint));
     *lock(&manager.screen) = Some(screen);
     let manager = Arc::clone(manager);
-    spawn("screen", move || {
+    spawn_needed("screen", move || {
         while let Some(version) = manager.print_news() {
             (manager.store).wait(READ_INTERVAL, |league| league.version != version);
         }

@@ -133,15 +133,12 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     Some(one_at_a_time)
 }
 
-/// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
-/// Calls `report` with every panic, in one line.
-pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&str)) {
+/// Waits until the process must be restarted, and then calls `restart` with the reason. Calls
+/// `report` with every panic, in one line.
+pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl FnOnce(&str)) {
     watch_panics(report);
-    loop {
-        thread::sleep(MIN_UPTIME);
-        let reason = wait_for_reason();
-        restart(&reason);
-    }
+    thread::sleep(MIN_UPTIME);
+    restart(&wait_for_reason());
 }
 
 /// Calls a function of the user. A panic in it is printed as one line that begins with `subject`.

@@ -2,7 +2,8 @@
 //! panic: what our locks protect is complete at every moment.
 
 use crate::system;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::process;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -15,6 +16,24 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<Thread> {
     let started = thread::Builder::new().name(name.into()).spawn(work);
     started.ok().map(|handle| handle.thread().clone())
+}
+
+/// Starts a thread that its program needs, in several attempts. Without it the program would wait
+/// for ever, so it ends.
+pub fn spawn_needed(name: &str, work: impl FnOnce() + Send + 'static) {
+    let work = Arc::new(Mutex::new(Some(work)));
+    let started = system::retry(|| {
+        let work = Arc::clone(&work);
+        let thread = thread::Builder::new().name(name.into());
+        thread.spawn(move || {
+            let work = lock(&work).take();
+            work.map(|work| work());
+        })
+    });
+    if let Err(error) = started {
+        eprintln!("the thread {name:?} cannot be started: {error}; end other programs");
+        process::exit(1);
+    }
 }
 
 /// A value that threads share and wait for.

@@ -11,7 +11,7 @@ use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 /// The identity of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -26,6 +26,9 @@ pub struct Credentials {
     pub manager: String,
     /// Its own URL.
     pub endpoint: String,
+    /// The data folder of its program, with its whole path.
+    #[serde(default)]
+    pub folder: PathBuf,
     /// Its token; none until it is registered, or if the manager gives none.
     pub token: Option<String>,
     /// True if the manager sends the token with its requests.
@@ -37,6 +40,11 @@ pub struct Credentials {
 /// Returns the file of an agent's credentials.
 pub fn file(data: &Path, name: &str) -> PathBuf {
     data.join("agents").join(format!("{name}.json"))
+}
+
+/// Returns the whole path of a folder, if the system can tell.
+pub fn absolute(folder: &Path) -> PathBuf {
+    path::absolute(folder).unwrap_or(folder.into())
 }
 
 /// Locks an id until the returned file is closed.
@@ -62,6 +70,21 @@ impl Credentials {
             let hint = "put it back, or remove it to register as a new agent";
             Exit::failure(format!("{} is damaged; {hint}", path.display()))
         })
+    }
+
+    /// Refuses a copy of the credentials of an agent that runs in another folder of this machine.
+    pub fn check_is_no_copy(&self, data: &Path, name: &str) -> Result<(), Exit> {
+        let (id, other) = (&self.agent_id, &self.folder);
+        if *other == absolute(data) || !file(other, name).exists() || lock(other, id).is_ok() {
+            return Ok(());
+        }
+
+        let (copy, other) = (file(data, name), other.display());
+        let hint = "end that program, or remove the copy to register as another agent";
+        Err(Exit::failure(format!(
+            "{} is a copy: {id} runs on this machine, in the folder {other}; {hint}",
+            copy.display()
+        )))
     }
 
     /// Returns true if the agent is registered in a league that is not over.

@@ -3,7 +3,9 @@
 //! for a file that is missing.
 
 use super::support::offline::{self, at, caller, local, meta, result_event, rules, seeded};
-use super::support::{TestLeague, check_contains, files, open_again, report, text_of};
+use super::support::{
+    TestLeague, TestProcess, check_contains, files, open_again, report, text_of, with_manager,
+};
 use league::manager::journal::{OPERATOR_FILE, Store};
 use league::manager::league::Event;
 use league::player::history::{History, HistoryFile};
@@ -15,6 +17,8 @@ use serde_json::json;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
 
 /// The ways in which a file comes to harm, and what is left of its bytes. The last two hurt nothing
 /// but the last line of a file of lines.
@@ -93,6 +97,7 @@ fn own_credentials() -> Credentials {
         league_id: "league".into(),
         manager: local(8000),
         endpoint: local(8101),
+        folder: PathBuf::new(),
         token: Some("tok-p01-secret".into()),
         proves_itself: true,
         is_over: false,
@@ -128,6 +133,27 @@ fn damaged_credentials_are_named_and_never_taken_for_missing_ones() {
             "{way}: the file is left alone"
         );
     }
+}
+
+/// What a system refuses for a moment is tried again: here another thread holds a lock, and puts a
+/// folder into the way of a file.
+#[test]
+fn refusal_for_a_moment_is_no_error() {
+    let test = TestLeague::new("");
+    let path = test.folder.join("file.json");
+    let held = storage::lock(&path).unwrap();
+    fs::create_dir_all(path.join("full")).unwrap();
+    let folder = path.clone();
+    let other = thread::spawn(move || {
+        thread::park_timeout(Duration::from_millis(100));
+        drop(held);
+        thread::park_timeout(Duration::from_millis(100));
+        fs::remove_dir_all(folder).unwrap();
+    });
+    storage::lock(&path).unwrap();
+    storage::replace(&path, storage::Access::Owner, "text").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    other.join().unwrap();
 }
 
 #[test]
@@ -285,6 +311,37 @@ fn damaged_token_of_the_operator_is_replaced() {
         assert_eq!(token == whole.trim(), is_whole, "{way}");
         assert_eq!(token.len(), whole.trim().len(), "{way}");
     }
+}
+
+#[test]
+fn copied_credentials_name_the_folder_of_their_player() {
+    let (test, manager) = with_manager("--players 3");
+    let first = test.agent(&manager, "P01", "");
+    first.line("is P01");
+    let copy = test.folder.join("copy");
+    fs::create_dir_all(copy.join("agents")).unwrap();
+    let file = copy.join("agents/P01.json");
+    fs::copy(test.folder.join("data/agents/P01.json"), &file).unwrap();
+
+    let start = || {
+        let arguments = format!("--manager {} --player-id P01 --port 0", manager.url());
+        let mut command = test.command("player", &arguments);
+        TestProcess::new(command.arg("--data").arg(&copy))
+    };
+    let mut second = start();
+    assert_eq!(second.wait().code(), Some(1));
+    let (file, data) = (file.display(), test.folder.join("data"));
+    let expected = format!(
+        "player: {file} is a copy: P01 runs on this machine, in the folder {}; end that program, \
+         or remove the copy to register as another agent\n",
+        data.display()
+    );
+    assert_eq!(second.errors(), expected);
+
+    // When that has ended, the copy is as good.
+    drop(first);
+    start().line("is P01");
+    assert_eq!(test.count("Registered"), 2, "the endpoint is another one");
 }
 
 /// The damage of a player's credentials in the lobby, while another place is free.

@@ -253,6 +253,21 @@ fn agent_that_does_not_answer_is_reported_at_the_start() {
 }
 
 #[test]
+fn programs_of_this_machine_are_no_strangers_at_its_other_address() {
+    let Some(own) = own_address() else { return };
+    let test = TestLeague::new("");
+    let mut manager = test.manager(&format!("--players 2 --host {own}"));
+    assert_eq!(
+        manager.url(),
+        format!("http://{own}:{}/mcp", manager.port())
+    );
+    let mut agents = test.agents(&manager, "REF01 P01 P02");
+    wait_for_all(&mut manager, &mut agents);
+    test.check_played(2);
+    assert!(!manager.output().contains("others reach us at"));
+}
+
+#[test]
 fn remote_orders_and_referees_need_the_operator_token() {
     let Some(own) = own_address() else { return };
     let test = TestLeague::new("");

@@ -356,6 +356,14 @@ fn forgotten(manager: &FakeAgent, program: &str, options: &str) -> (TestLeague, 
     (test, agent)
 }
 
+/// Returns the notification that the last round is over.
+fn last_round() -> Value {
+    let summary = json!({"total_matches": 1, "wins": 1, "draws": 0, "technical_losses": 0});
+    let body =
+        json!({"round_id": 1, "matches_completed": 1, "summary": summary, "next_round_id": null});
+    fake::notice("ROUND_COMPLETED", Some(TOKEN), body)
+}
+
 /// Refuses the registration of a referee or a player.
 fn rejects(request: &Value, reason: &str, code: Option<&str>) -> FakeReply {
     let is_referee = request["params"]["message_type"] == "REFEREE_REGISTER_REQUEST";
@@ -433,6 +441,17 @@ fn check_registers_again(program: &str) {
     });
     let asked = next.requests.lock().unwrap().clone();
     assert!(asked.iter().all(|one| meta(one)["must_be_known"].is_null()));
+
+    // After the last round it waits for a sixth of that time: it asks once, and ends.
+    let left = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => FakeReply::Close,
+    });
+    let (_test, mut agent) = forgotten(&left, program, "");
+    send(&agent.url(), &last_round());
+    assert_eq!(agent.wait().code(), Some(1), "{program}");
+    check_contains(&agent.errors(), "does not answer any more");
+    assert_eq!(left.request_count(), 2, "{program}");
 
     // No program is there, or one that is no manager.
     let gone = FakeAgent::counting(|n, request| match n {

@@ -285,7 +285,7 @@ fn faulty_fields_are_refused_with_code_and_path() {
 fn logged(write: impl FnOnce(&Client)) -> Value {
     let test = TestLeague::new("");
     let log = log::Log::new(&test.folder, "P01");
-    log.open("P01", "P01.log.jsonl");
+    log.open("P01");
     write(&Client::new("P01", Arc::new(log)));
     let mut lines = json_lines(&test.folder.join("P01.log.jsonl"));
     lines.pop().unwrap()

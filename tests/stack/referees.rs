@@ -449,6 +449,47 @@ fn refused_result_is_printed_once_and_blocks_no_other() {
     alone.end();
 }
 
+/// Another league takes the port of the manager for a while: it does not know the referee's token,
+/// and does not let it in.
+#[test]
+fn referee_waits_for_its_own_manager() {
+    let test = TestLeague::new("system retry_policy.base_delay_sec=0.02");
+    let is_back = Gate::default();
+    let back = is_back.clone();
+    let is_foreign = AtomicBool::new(false);
+    let refusals = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&refusals);
+    let manager = FakeAgent::new(move |request| {
+        let message_type = &request["params"]["message_type"];
+        match message_type.as_str() {
+            _ if back.is_open() => fake::answers(request),
+            Some("MATCH_RESULT_REPORT") => {
+                is_foreign.store(true, Ordering::SeqCst);
+                let body =
+                    json!({"error_code": "E013", "error_description": "REFEREE_NOT_REGISTERED"});
+                FakeReply::Answer(message("LEAGUE_ERROR", "league_manager", body))
+            }
+            Some("REFEREE_REGISTER_REQUEST") if is_foreign.load(Ordering::SeqCst) => {
+                seen.fetch_add(1, Ordering::SeqCst);
+                let body =
+                    json!({"status": "REJECTED", "reason": "Not a member", "error_code": "E019"});
+                FakeReply::Answer(message("REFEREE_REGISTER_RESPONSE", "league_manager", body))
+            }
+            _ => fake::answers(request),
+        }
+    });
+    let alone = Alone::new(test, &manager, NEVER);
+    alone.announce("R1M1");
+    wait_until("the other league has refused it twice", || {
+        refusals.load(Ordering::SeqCst) == 2
+    });
+    is_back.open();
+    wait_until("the result is recorded", || acknowledged(&alone.test) == 1);
+    let waits = "rejected: Not a member; waiting for our own league manager\n";
+    assert_eq!(alone.referee.errors(), waits);
+    alone.end();
+}
+
 /// A manager that refuses each report, since it has recorded that P02 wins.
 fn manager_with_another_result() -> FakeAgent {
     let recorded = json!({
