@@ -87,7 +87,13 @@ impl Program {
 
         let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
-        let entry = agent_entry(&args, config.agent(kind, id))?;
+        let mut entry = config.agent(kind, id).clone();
+        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
+            entry.display_name = name;
+        }
+        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
+            entry.max_concurrent_matches = Some(number);
+        }
 
         // Take the port.
         let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
@@ -189,12 +195,10 @@ impl Program {
             urls.push(url(host, self.port));
         }
 
-        let mut origins = Vec::new();
-        for url in urls {
-            let origin = url.trim_end_matches("/mcp");
-            origins.push(origin.trim_end_matches(":80").into()); // a browser leaves out port 80
-        }
+        let origins = urls.iter().map(|url| url.trim_end_matches("/mcp"));
         origins
+            .map(|origin| origin.trim_end_matches(":80").into()) // a browser leaves out port 80
+            .collect()
     }
 
     /// Returns the id of the league.
@@ -275,18 +279,6 @@ pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
-}
-
-/// Returns the configured entry of an agent with what the command line changes.
-fn agent_entry(args: &Args, configured: &AgentEntry) -> Result<AgentEntry, Exit> {
-    let mut entry = configured.clone();
-    if let Some(name) = args.checked_text("--display-name", check_display_name)? {
-        entry.display_name = name;
-    }
-    if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
-        entry.max_concurrent_matches = Some(number);
-    }
-    Ok(entry)
 }
 
 /// Takes the port of `--port`, or the first free one of the usual ports.

@@ -171,16 +171,6 @@ pub enum AgentState {
     Shutdown,
 }
 
-/// The life of a match.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub enum MatchState {
-    WaitingForPlayers,
-    CollectingChoices,
-    DrawingNumber,
-    Finished,
-}
-
 /// An action of the operator.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

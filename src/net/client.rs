@@ -207,18 +207,19 @@ impl Client {
 
         // Each copy has its own time and token.
         let mut packet = self.build(message, &context);
-        retain_fields(&mut packet, |key| key != "timestamp" && key != "auth_token");
+        if let Some(fields) = packet.as_object_mut() {
+            fields.retain(|key, _| key != "timestamp" && key != "auth_token");
+        }
         let fields = vec![("recipients", json!(recipients))];
         (self.log).message("message_sent", &packet, fields, Content::Full(&packet));
 
-        let text = to_json(&packet);
-        retain_fields(&mut packet, |key| {
-            key == "message_type" || key == "conversation_id"
-        });
         Broadcast {
             method,
-            header: packet,
-            text,
+            header: json!({
+                "message_type": packet["message_type"],
+                "conversation_id": context.conversation_id,
+            }),
+            text: to_json(&packet),
         }
     }
 
@@ -322,14 +323,18 @@ impl Client {
     pub fn post(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let result = self.post_to(&to.endpoint, to, body);
         let is_refused = result.as_ref().is_err_and(CallError::is_refused);
-        if is_refused && to.endpoint.contains("//localhost") {
-            let url = to.endpoint.replacen("localhost", "[::1]", 1);
-            let second = self.post_to(&url, to, body);
-            if !matches!(second, Err(CallError::Unreachable(_))) {
-                return second;
-            }
+        let Some(rest) = to
+            .endpoint
+            .strip_prefix("http://localhost")
+            .filter(|_| is_refused)
+        else {
+            return result;
+        };
+
+        match self.post_to(&format!("http://[::1]{rest}"), to, body) {
+            Err(CallError::Unreachable(_)) => result,
+            second => second,
         }
-        result
     }
 
     fn post_to(&self, url: &str, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
@@ -465,12 +470,6 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
 /// may hide: it tries to take one.
 fn local_fault() -> Option<io::Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
-}
-
-fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {
-    if let Some(fields) = packet.as_object_mut() {
-        fields.retain(|key, _| is_retained(key));
-    }
 }
 
 /// Returns the answer to a notification.

@@ -33,13 +33,9 @@ pub struct HttpRequest<'a> {
 }
 
 impl HttpRequest<'_> {
-    /// Returns the values of a header; upper and lower case are the same in its name.
+    /// Returns the values of a header.
     pub fn headers(&self, name: &'static str) -> Vec<&str> {
-        let named = self
-            .headers
-            .iter()
-            .filter(|header| header.field.equiv(name));
-        named.map(|header| header.value.as_str().trim()).collect()
+        header_values(self.headers, name)
     }
 
     /// Returns the first value of a header.
@@ -208,8 +204,13 @@ impl HttpServer {
 
         // After `Connection: Upgrade` the library's body ends with the connection, and it does not
         // find the end of a body in chunks.
-        let is_chunked = has_header(request, "Transfer-Encoding", "");
-        if is_chunked && has_header(request, "Connection", "upgrade") {
+        let values = |name| header_values(request.headers(), name).concat();
+        let is_chunked = !values("Transfer-Encoding").is_empty();
+        if is_chunked
+            && values("Connection")
+                .to_ascii_lowercase()
+                .contains("upgrade")
+        {
             let text = "send Content-Length: no chunks are read after Connection: Upgrade";
             return Err(Response::text("411 Length Required", text));
         }
@@ -241,11 +242,8 @@ impl HttpServer {
     }
 }
 
-/// Returns true if a request has a header with this word in its value.
-fn has_header(request: &tiny_http::Request, name: &'static str, word: &str) -> bool {
-    let mut headers = request.headers().iter();
-    headers.any(|header| {
-        let value = header.value.as_str().to_ascii_lowercase();
-        header.field.equiv(name) && value.contains(word)
-    })
+/// Returns the values of a header; upper and lower case are the same in its name.
+fn header_values<'a>(headers: &'a [tiny_http::Header], name: &'static str) -> Vec<&'a str> {
+    let named = headers.iter().filter(|header| header.field.equiv(name));
+    named.map(|header| header.value.as_str().trim()).collect()
 }

@@ -11,7 +11,7 @@ use crate::protocol::{
     DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
 };
 use crate::values::truncate;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The versions, newest first. All but the first have a handshake.
@@ -32,7 +32,7 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The parameters of `tools/call`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
+#[derive(Deserialize)]
 pub struct ToolCall {
     pub name: String,
     pub arguments: Option<JsonObject>,

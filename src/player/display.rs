@@ -44,44 +44,36 @@ pub fn game_error(error: &GameError) -> String {
     about_match(&error.match_id, &text)
 }
 
-/// Describes the end of the league: the champion, and our rank.
+/// Describes the end of the league: the champion, the players with as many points, and our rank.
 pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
     let champion = &league.champion;
-    let name = truncate(&champion.display_name, MAX_NAME);
-    let id = truncate(&champion.player_id, MAX_NAME);
     let mut text = format!(
-        "Champion: {name} ({id}) with {}",
+        "Champion: {} with {}",
+        with_id(&champion.display_name, &champion.player_id),
         plural(champion.points, "point")
     );
 
-    // Tie-breaks decide between players with as many points, and leave some of them equal.
-    let others = league
-        .final_standings
-        .iter()
-        .filter(|row| row.points == champion.points && row.player_id != champion.player_id);
-    let equals: Vec<String> = others
-        .map(|row| {
+    let rows = &league.final_standings;
+    let mut link = ", as many as";
+    for row in rows {
+        if row.points == champion.points && row.player_id != champion.player_id {
             let name = row.display_name.as_ref().unwrap_or(&row.player_id);
-            format!(
-                "{} ({})",
-                truncate(name, MAX_NAME),
-                truncate(&row.player_id, MAX_NAME)
-            )
-        })
-        .collect();
-    if !equals.is_empty() {
-        text += &format!(", as many as {}", equals.join(" and "));
+            text += &format!("{link} {}", with_id(name, &row.player_id));
+            link = " and";
+        }
     }
 
-    let all_points: Vec<i32> = (league.final_standings.iter())
-        .map(|row| row.points)
-        .collect();
-    for row in &league.final_standings {
+    let all_points: Vec<i32> = rows.iter().map(|row| row.points).collect();
+    for row in rows {
         if row.player_id == player_id {
             text += &format!("; you are {}", place(row.rank, row.points, &all_points));
         }
     }
     sanitize(&text)
+}
+
+fn with_id(name: &str, id: &str) -> String {
+    format!("{} ({})", truncate(name, MAX_NAME), truncate(id, MAX_NAME))
 }
 
 /// Returns a player's place among the points of all players: `2 of 4 with 3 points, as many as

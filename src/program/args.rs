@@ -89,27 +89,6 @@ pub struct Args {
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// An option, as its line in the help text says.
-struct OptionSpec {
-    name: &'static str,
-    /// The name of its value; empty if it has none.
-    value: &'static str,
-}
-
-/// Reads the lines of a help text.
-fn option_specs(help: &'static str) -> Vec<OptionSpec> {
-    let mut specs = Vec::new();
-
-    for line in help.lines() {
-        if let Some((left, _)) = line.trim_start().split_once("  ") {
-            let (name, value) = left.split_once(' ').unwrap_or((left, ""));
-            specs.push(OptionSpec { name, value });
-        }
-    }
-
-    specs
-}
-
 /// Prints why a program ends, and returns its exit code.
 pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
     let Err(exit) = end else {
@@ -140,16 +119,18 @@ impl Usage {
         let options = self.options();
         let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
-            let Some(option) = options.iter().find(|option| option.name == argument) else {
+            let Some((name, value_name)) = options.get_key_value(&*argument) else {
                 return Err(self.unknown(&argument));
             };
 
             let mut value = String::new();
-            if !option.value.is_empty() {
+            if !value_name.is_empty() {
                 let next = arguments.next_if(|next| !next.starts_with("--"));
-                value = next.ok_or_else(|| missing_value(option))?;
+                value = next.ok_or_else(|| {
+                    Exit::usage(format!("{name} needs a value: {name} {value_name}"))
+                })?;
             }
-            args.options.entry(option.name).or_default().push(value);
+            args.options.entry(name).or_default().push(value);
         }
 
         if args.has("--help") {
@@ -164,19 +145,27 @@ impl Usage {
         Ok(args)
     }
 
-    fn options(&self) -> Vec<OptionSpec> {
-        let texts = self.options.iter().chain(&[FOR_PROGRAMS]);
-        texts.flat_map(|help| option_specs(help)).collect()
+    /// Returns the options, with the names of their values; empty if an option has none.
+    fn options(&self) -> BTreeMap<&'static str, &'static str> {
+        let mut options = BTreeMap::new();
+        for help in self.options.iter().chain(&[FOR_PROGRAMS]) {
+            for line in help.lines() {
+                if let Some((left, _)) = line.trim_start().split_once("  ") {
+                    let (name, value_name) = left.split_once(' ').unwrap_or((left, ""));
+                    options.insert(name, value_name);
+                }
+            }
+        }
+        options
     }
 
     /// Returns the error for an unknown argument, with the known option that was perhaps meant.
     fn unknown(&self, argument: &str) -> Exit {
+        let name = argument.split('=').next().unwrap_or_default();
         let options = self.options();
-        let similar = options
-            .iter()
-            .find(|option| is_similar(argument, option.name));
+        let similar = options.keys().find(|option| is_similar(name, option));
         let hint = match similar {
-            Some(similar) => format!("did you mean {}?", similar.name),
+            Some(similar) => format!("did you mean {similar}?"),
             None => format!("{} --help lists all", self.name),
         };
         Exit::usage(format!("unknown argument {argument:?}; {hint}"))
@@ -187,11 +176,6 @@ impl Usage {
         let codes = "0 done, 1 failed, 2 wrong use or configuration, or port in use";
         format!("{about}\n\nusage: {name} [OPTIONS]\n\noptions:{options}\n\nexit codes: {codes}")
     }
-}
-
-fn missing_value(spec: &OptionSpec) -> Exit {
-    let (name, value) = (spec.name, spec.value);
-    Exit::usage(format!("{name} needs a value: {name} {value}"))
 }
 
 impl Args {

@@ -2,7 +2,8 @@
 //! its width on the screen.
 
 use crate::protocol::{
-    ErrorCode, GameError, GameOver, GameResult, LeagueError, ProtocolError, ResultStatus,
+    DEFAULTED_FIELDS, ErrorCode, GameError, GameOver, GameResult, LeagueError, ProtocolError,
+    ResultStatus,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
@@ -19,16 +20,6 @@ const LINE_INTERVAL: Duration = Duration::from_secs(1);
 const BURST: Duration = Duration::from_secs(20);
 /// Minimum time until the same line is printed again.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(600);
-/// The fields of a message that are not shown.
-const ENVELOPE: [&str; 6] = [
-    "protocol",
-    "message_type",
-    "sender",
-    "timestamp",
-    "conversation_id",
-    "auth_token",
-];
-
 /// Returns a text of another program as it can be shown: without tokens, and without characters
 /// that move the cursor or turn the text around.
 pub fn sanitize(text: &str) -> String {
@@ -194,7 +185,7 @@ pub fn describe_refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -
         && let Some(fields) = packet.as_object()
     {
         let mut body = fields.clone();
-        body.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
+        body.retain(|name, _| !DEFAULTED_FIELDS.contains(&name.as_str()) && name != "auth_token");
         let body = Value::Object(body).to_string();
         text += &format!("; it says {}", truncate(&body, 4 * MAX_QUOTED_CHARS));
     }

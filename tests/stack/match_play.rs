@@ -10,7 +10,7 @@ use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
 use league::protocol::{
     Call, ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameOver,
-    GameResult, MatchEntry, MatchState, Message, ProtocolError, ResultStatus, fill_defaults, parse,
+    GameResult, MatchEntry, Message, ProtocolError, ResultStatus, fill_defaults, parse,
 };
 use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::referee::tasks::Assignment;
@@ -84,7 +84,7 @@ struct Script {
     /// The outcome can be saved.
     can_save: bool,
     /// The state in which the match is given to another referee.
-    taken_at: Option<MatchState>,
+    taken_at: String,
     log: Mutex<MatchLog>,
 }
 
@@ -122,7 +122,7 @@ impl Script {
             game: [&even_odd::GAME, &tic_tac_toe::GAME][usize::from(is_board)],
             config,
             can_save: setting != "unkept",
-            taken_at: decode::<MatchState>(&setting.into()).ok(),
+            taken_at: setting.to_string(),
             log: Mutex::new(MatchLog {
                 scripts: [script(a), script(b)],
                 ..MatchLog::default()
@@ -210,10 +210,10 @@ impl MatchIo for Script {
     ) -> Result<C::Reply, CallError> {
         let name = question.name();
         let state = match name {
-            GameInvitation::NAME => MatchState::WaitingForPlayers,
-            _ => MatchState::CollectingChoices,
+            GameInvitation::NAME => "WAITING_FOR_PLAYERS",
+            _ => "COLLECTING_CHOICES",
         };
-        if self.taken_at == Some(state) {
+        if self.taken_at == state {
             return Err(CallError::Local("the match is no longer ours".into()));
         }
         let limit_sec = timeout.as_secs();
@@ -297,7 +297,7 @@ impl MatchIo for Script {
     }
 
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
-        if self.taken_at == Some(MatchState::DrawingNumber) {
+        if self.taken_at == "DRAWING_NUMBER" {
             return Err(Aborted);
         }
         self.log().saved.push(outcome.clone());
