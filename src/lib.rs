@@ -32,7 +32,7 @@
 //! src/program/    the start of every program: args, config, attempts, credentials, session
 //!                 (registration), storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
-//!                 call_error, log, sync (threads and locks), hardening (limits of the HTTP library)
+//!                 call_error, log, sync (threads and locks), limits (limits of the HTTP library)
 //! src/games/      the definition of a game, and the games
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
@@ -129,8 +129,8 @@ pub mod net {
     pub mod agent;
     pub mod call_error;
     pub mod client;
-    pub mod hardening;
     pub mod http;
+    pub mod limits;
     pub mod log;
     pub mod mcp;
     pub mod rpc;

@@ -14,8 +14,8 @@ pub mod terminal;
 
 use crate::net::agent::Agent;
 use crate::net::client::Client;
-use crate::net::hardening;
 use crate::net::http::{self, HttpServer};
+use crate::net::limits;
 use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
 use crate::net::sync::{lock, spawn_needed};
@@ -159,7 +159,7 @@ impl Program {
         spawn_needed("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            hardening::watch(report, |reason| log_and_restart(&log, port, reason));
+            limits::watch(report, |reason| log_and_restart(&log, port, reason));
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {
@@ -214,7 +214,7 @@ impl Program {
 
     /// Returns true if a line that an unknown agent has caused may be printed. The log has all.
     pub fn may_print(&self, line: &str) -> bool {
-        lock(&self.line_limit).admit(line, Instant::now())
+        lock(&self.line_limit).allow(line, Instant::now())
     }
 
     /// Returns the program's log.
@@ -268,14 +268,14 @@ fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Resu
         return Ok(config.system.network.base_host.clone());
     };
 
-    own_address_towards(&manager.host, manager.port).map_err(|error| {
+    own_address_for(&manager.host, manager.port).map_err(|error| {
         let url = config.manager();
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
     })
 }
 
 /// Returns the address that this machine has on its way to another. Nothing is sent.
-pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
+pub fn own_address_for(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
@@ -291,7 +291,7 @@ fn take_port(
 ) -> Result<TcpListener, Exit> {
     let ports = match args.number("--port", 0..=u16::MAX)? {
         Some(port) => vec![port],
-        None => usual_ports(config, kind, entry),
+        None => default_ports(config, kind, entry),
     };
 
     // Another program may use the port of a restarted process for a moment.
@@ -314,7 +314,7 @@ fn take_port(
 
 /// Returns the ports that a program may take without `--port`: that of the files, which for a
 /// manager is `default_league_manager_port`; else all of the range that are not listed.
-pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
+pub fn default_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
     if kind == AgentKind::Manager {
         return vec![config.system.network.default_league_manager_port];
     }

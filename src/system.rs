@@ -41,7 +41,7 @@ pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 
 /// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
 /// Windows has no such limit.
-pub fn is_without_descriptor(error: &io::Error) -> bool {
+pub fn is_out_of_files(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
@@ -69,17 +69,17 @@ pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result
 /// Returns the limit that the process exceeds. `max_memory` is in KB, on a machine that has twice
 /// as much. Only Linux tells a process what it holds.
 pub fn exceeded_limit(max_memory: u64) -> Option<String> {
-    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
+    let Ok(open_files) = fs::read_dir("/proc/self/fd") else {
         return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
     };
 
-    let descriptors = descriptors.count() as u64;
-    if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {
-        return Some(format!("{descriptors} file descriptors are open"));
+    let open_files = open_files.count() as u64;
+    if open_files >= read_number("/proc/self/limits", "Max open files")? / 5 * 4 {
+        return Some(format!("{open_files} file descriptors are open"));
     }
 
-    let memory = proc_value("/proc/self/status", "VmRSS:")?;
-    if memory >= max_memory.min(proc_value("/proc/meminfo", "MemTotal:")? / 2) {
+    let memory = read_number("/proc/self/status", "VmRSS:")?;
+    if memory >= max_memory.min(read_number("/proc/meminfo", "MemTotal:")? / 2) {
         return Some(format!("{} MiB of memory are in use", memory >> 10));
     }
 
@@ -87,7 +87,7 @@ pub fn exceeded_limit(max_memory: u64) -> Option<String> {
 }
 
 /// Returns the first number behind a word in a file of the system.
-fn proc_value(path: &str, word: &str) -> Option<u64> {
+fn read_number(path: &str, word: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let (_, rest) = text.split_once(word)?;
     rest.split_whitespace().next()?.parse().ok()

@@ -14,7 +14,7 @@ use league::net::http;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
 use league::program::terminal::{print_error, sanitize};
-use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
+use league::program::{Program, SHUTDOWN_TIMEOUT, default_ports, storage};
 use league::protocol::AgentKind;
 use league::system::PYTHON;
 use league::values::Endpoint;
@@ -306,7 +306,7 @@ fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u
     if program.args.has("--port") {
         return 0;
     }
-    let ports = usual_ports(&program.config, kind, program.config.agent(kind, id));
+    let ports = default_ports(&program.config, kind, program.config.agent(kind, id));
     let mut free = ports.into_iter().filter(|port| !given.contains(port));
     free.find(|port| is_free(*port)).unwrap_or_default()
 }

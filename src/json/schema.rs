@@ -48,7 +48,7 @@ impl<'de> IntoDeserializer<'de> for &mut Recorder {
 }
 
 /// Implements the methods for numbers, strings and `Value`: name, schema, visitor's method, sample.
-macro_rules! scalars {
+macro_rules! simple_types {
     ($($method:ident $schema:tt $visit:ident($($sample:expr)?);)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             self.schema = json!($schema);
@@ -60,7 +60,7 @@ macro_rules! scalars {
 impl<'de> Deserializer<'de> for &mut Recorder {
     type Error = Error;
 
-    scalars! {
+    simple_types! {
         deserialize_any {"description": "any value"} visit_unit();
         deserialize_bool {"type": "boolean", "description": "true or false"} visit_bool(true);
         deserialize_i32 {
@@ -162,7 +162,7 @@ impl<'de> Deserializer<'de> for &mut Recorder {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i64 i128 u8 u16 u128 f32 char str bytes byte_buf unit unit_struct tuple tuple_struct
+        i8 i16 i64 u8 u16 f32 char str bytes byte_buf unit unit_struct tuple tuple_struct
         identifier ignored_any
     }
 }

@@ -129,7 +129,7 @@ impl<'a> Tool<'a> {
 pub struct NoArguments {}
 
 /// The reason why a handler does not answer a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum HandlerError {
     /// The request is wrong: answered with LEAGUE_ERROR or GAME_ERROR.
     Refused(ProtocolError),
@@ -140,7 +140,7 @@ pub enum HandlerError {
 }
 
 /// An error of JSON-RPC.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct JsonRpcError {
     pub code: i32,
     pub message: String,

@@ -349,7 +349,7 @@ impl Client {
             .build();
         let mut response = request
             .send(body)
-            .map_err(|error| classify(error, to.timeout))?;
+            .map_err(|error| to_call_error(error, to.timeout))?;
 
         let status = response.status().as_u16();
         let body = response
@@ -362,7 +362,7 @@ impl Client {
                 let reason = format!("it is over {} bytes", to.max_bytes);
                 Err(CallError::Broken(reason))
             }
-            Err(error) => match classify(error, to.timeout) {
+            Err(error) => match to_call_error(error, to.timeout) {
                 CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
                 other => Err(other),
             },
@@ -438,7 +438,7 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 }
 
 /// Returns why a call failed, and whether it was the fault of our own machine.
-fn classify(error: ureq::Error, timeout: Duration) -> CallError {
+fn to_call_error(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
@@ -460,7 +460,7 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         other => other.to_string(),
     };
 
-    match local_fault() {
+    match local_error() {
         None => CallError::Unreachable(reason),
         Some(error) => CallError::Local(error.to_string()),
     }
@@ -468,7 +468,7 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
 
 /// Returns the error if our own machine has no descriptor or port left, which the errors of a call
 /// may hide: it tries to take one.
-fn local_fault() -> Option<io::Error> {
+fn local_error() -> Option<io::Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
 }
 

@@ -1,10 +1,10 @@
 //! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn,
 //! and one of them always waits for the next. Every response closes its connection, since
 //! kept-alive connections starve each other in the library's thread pool. What works around the
-//! library's other limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its
+//! library's other limits is in `limits.rs`. Read next: `rpc.rs`, which gives a request its
 //! meaning.
 
-use super::hardening::{RequestQueue, reject_large_body, skip_body};
+use super::limits::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};

@@ -48,7 +48,7 @@ pub enum Content<'a> {
 /// Maximum number of lines in a second that unknown callers can cause.
 const MAX_UNKNOWN_LINES: u32 = 100;
 /// Maximum difference between two clocks that is not worth a warning.
-const MAX_SKEW: Duration = Duration::from_secs(60);
+const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
 /// Maximum length of the start of a message, in bytes.
 const MAX_START: usize = 500;
 
@@ -171,9 +171,9 @@ impl Log {
             self.event(Level::Warning, "field_ignored", format!("{from}: {error}"));
         }
 
-        let skew = parsed.envelope.timestamp.abs_diff(Timestamp::now());
-        if skew > MAX_SKEW {
-            let text = format!("{from}'s clock is {} s off ours", skew.as_secs());
+        let offset = parsed.envelope.timestamp.abs_diff(Timestamp::now());
+        if offset > MAX_CLOCK_OFFSET {
+            let text = format!("{from}'s clock is {} s off ours", offset.as_secs());
             self.event(Level::Warning, "clock_skew", text);
         }
     }

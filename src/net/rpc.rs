@@ -170,8 +170,8 @@ impl<A: Agent> RpcServer<A> {
         http: &HttpRequest,
     ) -> Result<Value, HandlerError> {
         if !params.is_object() {
-            let fault = FieldError::new(&params, "an object").in_field("params");
-            return Err(HandlerError::json_rpc(-32602, fault.to_string()));
+            let error = FieldError::new(&params, "an object").in_field("params");
+            return Err(HandlerError::json_rpc(-32602, error.to_string()));
         }
 
         let peer = self.peer(http);
@@ -479,6 +479,6 @@ fn error_response(id: &str, error: HandlerError) -> Response {
     if let Some(data) = error.data {
         body["data"] = data;
     }
-    let whole = format!(r#"{{"jsonrpc":"2.0","error":{body},"id":{id}}}"#);
-    Response::new(error.status, whole)
+    let reply = format!(r#"{{"jsonrpc":"2.0","error":{body},"id":{id}}}"#);
+    Response::new(error.status, reply)
 }

@@ -3,7 +3,7 @@
 
 use crate::system;
 use std::process;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
@@ -18,20 +18,12 @@ pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<Thread>
     started.ok().map(|handle| handle.thread().clone())
 }
 
-/// Starts a thread that its program needs, in several attempts. Without it the program would wait
-/// for ever, so it ends.
+/// Starts a thread that its program needs, when the machine has one. Without it the program would
+/// wait for ever, so it ends.
 pub fn spawn_needed(name: &str, work: impl FnOnce() + Send + 'static) {
-    let work = Arc::new(Mutex::new(Some(work)));
-    let started = system::retry(|| {
-        let work = Arc::clone(&work);
-        let thread = thread::Builder::new().name(name.into());
-        thread.spawn(move || {
-            let work = lock(&work).take();
-            work.map(|work| work());
-        })
-    });
-    if let Err(error) = started {
-        eprintln!("the thread {name:?} cannot be started: {error}; end other programs");
+    let _ = system::retry(|| thread::Builder::new().name("first".into()).spawn(|| {}));
+    if spawn(name, work).is_none() {
+        eprintln!("the machine has no thread left for {name:?}; end other programs");
         process::exit(1);
     }
 }

@@ -77,9 +77,9 @@ impl RetryPolicy {
 
     /// Returns the longest time that all attempts can take, if each takes `timeout`.
     pub fn max_total_time(&self, timeout: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries)
+        let total: Duration = (1..self.max_retries)
             .map(|failed| self.max_delay(failed))
             .sum();
-        timeout * self.max_retries + delays
+        timeout * self.max_retries + total
     }
 }

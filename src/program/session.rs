@@ -35,9 +35,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Number of ping intervals without a word of the manager after which an agent registers again.
 const MAX_SILENCE: u32 = 2;
 /// Number of ping intervals without a word of the manager after which an agent ends.
-const MAX_ABSENCE: u32 = 30;
+const MAX_MISSED_PINGS: u32 = 30;
 /// The same after the last round, when only the end of the league can be missing.
-const MAX_ABSENCE_AT_THE_END: u32 = 5;
+const MAX_MISSED_PINGS_AT_THE_END: u32 = 5;
 
 /// The start of the reason for which a removed player is rejected.
 pub const REMOVED: &str = "Removed by the operator";
@@ -62,7 +62,7 @@ struct SessionState {
     /// True if the manager has sent a request.
     is_active: bool,
     /// The time of the manager's last request or answer.
-    heard_at: Option<Instant>,
+    last_seen: Option<Instant>,
     /// True if a program at the manager's address has refused our token.
     is_unknown: bool,
     /// True if the manager has announced no further round after the last one.
@@ -140,10 +140,10 @@ impl Session {
                 return end.clone();
             }
             let is_unknown = mem::take(&mut state.is_unknown);
-            let silence = state.heard_at.map_or(Duration::MAX, |time| time.elapsed());
-            let max_absence = match state.is_last_round_over {
-                true => MAX_ABSENCE_AT_THE_END,
-                false => MAX_ABSENCE,
+            let silence = state.last_seen.map_or(Duration::MAX, |time| time.elapsed());
+            let max_missed = match state.is_last_round_over {
+                true => MAX_MISSED_PINGS_AT_THE_END,
+                false => MAX_MISSED_PINGS,
             };
             let credentials = state.credentials.clone();
             drop(state);
@@ -151,20 +151,20 @@ impl Session {
             let Some(credentials) = credentials else {
                 continue;
             };
-            let is_silent = silence >= ping_interval * MAX_SILENCE;
+            let is_lost = silence >= ping_interval * MAX_SILENCE;
             let has_moved = self.program.current_endpoint() != credentials.endpoint;
-            if !is_unknown && !(credentials.proves_itself && (is_silent || has_moved)) {
+            if !is_unknown && !(credentials.proves_itself && (is_lost || has_moved)) {
                 continue;
             }
 
             match self.try_to_register(participant, &credentials, !self.stays()) {
-                Err(exit) if is_silent => return Err(exit),
+                Err(exit) if is_lost => return Err(exit),
                 // Our own manager was there a moment ago.
                 Err(exit) => self.print_once(format!(
                     "{}; waiting for our own league manager",
                     exit.message
                 )),
-                Ok(false) if !self.stays() && silence >= ping_interval * max_absence => {
+                Ok(false) if !self.stays() && silence >= ping_interval * max_missed => {
                     let problem = "the league manager does not answer any more";
                     return Err(Exit::failure(problem));
                 }
@@ -286,7 +286,7 @@ impl Session {
             let before = state.credentials.as_ref().map(|before| &before.agent_id);
             let is_expected = before == Some(&id) && state.wait_lines.is_empty();
             state.credentials = Some(Arc::new(new));
-            state.heard_at = Some(Instant::now());
+            state.last_seen = Some(Instant::now());
             state.wait_lines.clear();
             if is_new {
                 state.end = None; // of the league before
@@ -447,7 +447,7 @@ impl Session {
     /// Records a ping or another request. Only those of the manager carry our own token.
     pub fn record_ping(&self, token: Option<&str>) {
         if self.is_own_token(token) {
-            self.state.lock().heard_at = Some(Instant::now());
+            self.state.lock().last_seen = Some(Instant::now());
         }
     }
 

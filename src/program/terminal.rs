@@ -70,7 +70,7 @@ pub struct LineLimit {
 
 impl LineLimit {
     /// Returns true if a line may be printed now, and counts it.
-    pub fn admit(&mut self, line: &str, now: Instant) -> bool {
+    pub fn allow(&mut self, line: &str, now: Instant) -> bool {
         self.printed
             .retain(|_, time| now.duration_since(*time) < REPEAT_INTERVAL);
         let used_until = self.used_until.map_or(now, |time| time.max(now)) + LINE_INTERVAL;
@@ -86,14 +86,15 @@ impl LineLimit {
 
 /// Returns the number of columns that a text takes on the screen.
 pub fn width(text: &str) -> usize {
-    let wide = text.chars().filter(|c| is_wide(*c));
-    text.chars().count() + wide.count()
+    let double = text.chars().filter(|c| is_double(*c));
+    text.chars().count() + double.count()
 }
 
 /// Returns true for a character of two columns, such as those of Chinese and Japanese.
-fn is_wide(c: char) -> bool {
-    matches!(u32::from(c), 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
-        | 0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd)
+fn is_double(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff01}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..)
 }
 
 /// Returns a text with spaces behind it, that many columns wide.

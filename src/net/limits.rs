@@ -37,13 +37,13 @@ const MAX_MEMORY: u64 = 768 << 10;
 /// Interval between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two restarts: it leaves time for work under any attack.
-const MIN_UPTIME: Duration = Duration::from_secs(3);
+const MIN_RESTART_INTERVAL: Duration = Duration::from_secs(3);
 /// True when a thread of the HTTP library that is needed has panicked.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The start of the line about a panic in a function of the user.
-    static SUBJECT: RefCell<String> = RefCell::default();
+    static PANIC_PREFIX: RefCell<String> = RefCell::default();
 }
 
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
@@ -137,15 +137,15 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
 /// `report` with every panic, in one line.
 pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl FnOnce(&str)) {
     watch_panics(report);
-    thread::sleep(MIN_UPTIME);
+    thread::sleep(MIN_RESTART_INTERVAL);
     restart(&wait_for_reason());
 }
 
-/// Calls a function of the user. A panic in it is printed as one line that begins with `subject`.
-pub fn call_user<T>(subject: String, function: impl FnOnce() -> T) -> T {
-    SUBJECT.set(subject);
+/// Calls a function of the user. A panic in it is printed as one line that begins with `prefix`.
+pub fn call_user<T>(prefix: String, function: impl FnOnce() -> T) -> T {
+    PANIC_PREFIX.set(prefix);
     let result = function();
-    SUBJECT.take();
+    PANIC_PREFIX.take();
     result
 }
 
@@ -157,9 +157,9 @@ fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |panic| {
         let line = panic.to_string().replace('\n', " ");
         report(&line);
-        match SUBJECT.take() {
+        match PANIC_PREFIX.take() {
             none if none.is_empty() => print(panic),
-            subject => eprintln!("{subject} {line}"),
+            prefix => eprintln!("{prefix} {line}"),
         }
         let is_needed = panic.location().is_some_and(|at| {
             Path::new(at.file()).is_absolute() && !at.file().ends_with("client.rs")
