@@ -196,9 +196,14 @@ impl Contacts {
         call: &Call,
         text: Option<Arc<Broadcast>>,
     ) -> Result<Value, CallError> {
-        let member = self.store.read(|league| league.members.get(id).cloned());
+        // A player that was removed from the lobby is not called, so that it registers again and
+        // learns it.
+        let member = self.store.read(|league| {
+            let is_called = league.started || !league.removed.contains(id);
+            league.members.get(id).filter(|_| is_called).cloned()
+        });
         let Some(member) = member else {
-            return Ok(Value::Null); // It was removed before the start.
+            return Ok(Value::Null);
         };
 
         let peer = Peer {
