@@ -307,9 +307,7 @@ fn players_of_a_class_rehearse_before_the_start() {
     let broken = FakeAgent::new(|_| fake::status("500 Oh", "<p>Oh"));
     register_player(&class.url(), "P02", &broken.url);
     class.line("P01 Agent Alpha plays");
-    class.line(
-        "P02 player:P02 would lose: it answered HTTP 500 with a page of text (handle_game_",
-    );
+    class.line("P02 player:P02 would lose: it answered HTTP 500 with a page of text (handle_game_");
 
     // A player that was corrected registers again, as it does after a restart.
     let is_good = Arc::new(AtomicBool::default());
