@@ -197,22 +197,19 @@ impl Game {
         }
 
         // The number must be one that can be drawn.
-        match (&self.number_range, number) {
-            (None, None) => {}
-            (Some(range), Some(number)) if range.contains(&number) => {}
-            (None, Some(number)) => {
-                return Err(format!(
-                    "drawn_number: got {number}, must be none: nothing is drawn"
-                ));
-            }
-            (Some(range), _) => {
-                let received = number.map_or("no number".into(), |number| number.to_string());
-                let (min, max) = (range.start(), range.end());
-                return Err(format!(
-                    "drawn_number: got {received}, must be {min} to {max}"
-                ));
-            }
+        let is_possible = match (&self.number_range, number) {
+            (Some(range), Some(number)) => range.contains(&number),
+            (range, number) => range.is_none() && number.is_none(),
+        };
+        if !is_possible {
+            let received = number.map_or("no number".into(), |number| number.to_string());
+            let range = self.number_range.as_ref();
+            let legal = range.map_or("none".into(), |range| {
+                format!("{} to {}", range.start(), range.end())
+            });
+            return Err(format!("drawn_number: got {received}, must be {legal}"));
         }
+
         Ok(self.judge(players, moves, number))
     }
 }

@@ -35,7 +35,7 @@ pub enum FieldErrorKind {
     /// The field is absent or null.
     Missing,
     /// The field is absent, and another one has a similar name.
-    Misspelled,
+    Similar,
     /// A string is not a UTC time.
     InvalidTimestamp,
     /// The field has another type or value than expected.
@@ -71,8 +71,8 @@ impl FieldError {
     }
 
     fn is_missing(&self) -> bool {
-        use FieldErrorKind::{Missing, Misspelled};
-        matches!(self.kind, Missing | Misspelled)
+        use FieldErrorKind::{Missing, Similar};
+        matches!(self.kind, Missing | Similar)
     }
 }
 
@@ -93,9 +93,9 @@ pub fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> {
     }
 
     let mut value = value.clone();
-    let mut findings = check(&mut value, &schema_of::<T>());
-    findings.errors.append(&mut findings.ignored);
-    findings.into_result()?;
+    let mut result = check(&mut value, &schema_of::<T>());
+    result.errors.append(&mut result.ignored);
+    result.into_result()?;
     deserialize(&value)
 }
 
@@ -110,24 +110,24 @@ pub fn deserialize<T: DeserializeOwned>(value: &Value) -> Result<T, FieldError> 
 
 /// The result of a check.
 #[derive(Debug, Default)]
-pub struct Findings {
+pub struct CheckResult {
     /// Errors in required fields.
     pub errors: Vec<FieldError>,
     /// Errors in optional fields, which were removed.
     pub ignored: Vec<FieldError>,
 }
 
-impl Findings {
+impl CheckResult {
     /// Returns an error that names all missing fields, else the first invalid field.
     pub fn into_result(mut self) -> Result<(), FieldError> {
         let missing = self.errors.iter().filter(|error| error.is_missing());
         let paths: Vec<&str> = missing.map(|error| error.path.as_str()).collect();
         if paths.len() > 1 {
             let mut errors = self.errors.iter();
-            let misspelled = errors.find(|error| error.kind == FieldErrorKind::Misspelled);
+            let similar = errors.find(|error| error.kind == FieldErrorKind::Similar);
             return Err(FieldError {
                 path: paths.join(", "),
-                problem: misspelled.map_or("missing".into(), |error| error.problem.clone()),
+                problem: similar.map_or("missing".into(), |error| error.problem.clone()),
                 kind: FieldErrorKind::Missing,
             });
         }
@@ -137,7 +137,7 @@ impl Findings {
     }
 
     /// Adds what was found in a field.
-    fn add(&mut self, name: &str, found: Findings) {
+    fn add(&mut self, name: &str, found: CheckResult) {
         for error in found.errors {
             self.errors.push(error.in_field(name));
         }
@@ -148,19 +148,19 @@ impl Findings {
 }
 
 /// Checks a value against the schema of its type, and removes the optional fields that are invalid.
-pub fn check(value: &mut Value, schema: &Value) -> Findings {
-    let mut findings = Findings::default();
+pub fn check(value: &mut Value, schema: &Value) -> CheckResult {
+    let mut result = CheckResult::default();
 
     // A value that may be null, or that its handler checks.
     if let Some(types) = schema.get("anyOf") {
         if value.is_null() {
-            return findings;
+            return result;
         }
 
         return check(value, &types[0]);
     }
     if schema.get("$comment").is_some() {
-        return findings;
+        return result;
     }
 
     // The value itself.
@@ -169,33 +169,33 @@ pub fn check(value: &mut Value, schema: &Value) -> Findings {
         if value.is_string() && schema["format"] == "date-time" {
             error.kind = FieldErrorKind::InvalidTimestamp;
         }
-        findings.errors.push(error);
-        return findings;
+        result.errors.push(error);
+        return result;
     }
 
     // The values in it.
     match value {
         Value::Array(items) => {
             for (index, item) in items.iter_mut().enumerate() {
-                findings.add(&format!("[{index}]"), check(item, &schema["items"]));
+                result.add(&format!("[{index}]"), check(item, &schema["items"]));
             }
         }
-        Value::Object(object) => check_fields(object, schema, &mut findings),
+        Value::Object(object) => check_fields(object, schema, &mut result),
         _ => {}
     }
-    findings
+    result
 }
 
 /// Checks the fields of an object, or the entries of a map.
-fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut Findings) {
+fn check_fields(object: &mut Map<String, Value>, schema: &Value, result: &mut CheckResult) {
     // Required fields. One that may be null may also be absent.
     for name in required_fields(schema) {
         let field = &schema["properties"][name];
         if let Some(value) = object.get_mut(name) {
-            findings.add(name, check(value, field));
+            result.add(name, check(value, field));
         } else if field.get("anyOf").is_none() {
             let error = missing_field(object, schema, name);
-            findings.errors.push(error.in_field(name));
+            result.errors.push(error.in_field(name));
         }
     }
 
@@ -213,13 +213,13 @@ fn check_fields(object: &mut Map<String, Value>, schema: &Value, findings: &mut 
             found.ignored.append(&mut found.errors);
             object.remove(name);
         }
-        findings.add(name, found);
+        result.add(name, found);
     }
 
     // Entries of a map.
     if let Some(entry) = schema.get("additionalProperties") {
         for (name, value) in object {
-            findings.add(&truncate(name, 60), check(value, entry));
+            result.add(&truncate(name, 60), check(value, entry));
         }
     }
 }
@@ -329,7 +329,7 @@ fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> Fie
         let is_known = schema["properties"].get(key).is_some();
         if !is_known && is_similar_field(key, name) {
             return FieldError {
-                kind: FieldErrorKind::Misspelled,
+                kind: FieldErrorKind::Similar,
                 problem: format!("has {:?}, expected {name:?}", truncate(key, 60)),
                 ..error
             };

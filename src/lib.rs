@@ -22,19 +22,19 @@
 //!                 with a finished strategy
 //! ────────────────────────────────────────────────────────────────────────────────
 //! src/manager/    league (state and events), journal (events on disk), rounds (the round loop),
-//!                 overdue (deadlines of referees), notifications (what is sent), notifier (delivery
-//!                 threads), recipient (one agent: its calls and status), handlers (replies);
+//!                 notifications (what is sent), contact (one agent: its next call, its health),
+//!                 contacts (all of them, and the threads that call them), handlers (replies);
 //!                 decisions: registration, schedule, results, control; derived data: standings,
 //!                 queries; screen (what the terminal shows), files (the table, the rounds and the
 //!                 matches as JSON)
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
-//!                 (the match over HTTP), assignments (matches to play), outbox (results to report)
+//!                 (the match over HTTP), tasks (matches to play, and results to report)
 //! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
 //!                 display (lines for the terminal)
 //! src/program/    the start of every program: args, config, attempts, credentials, session
 //!                 (registration), storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),
-//!                 call_error, log, sync (threads and locks), hardening (limits of the HTTP library)
+//!                 call_error, log, sync (threads and locks), limits (limits of the HTTP library)
 //! src/games/      the definition of a game, and the games
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
@@ -119,7 +119,6 @@
 //! it can slow a round down.
 
 #![forbid(unsafe_code)]
-#![deny(missing_docs)]
 
 pub mod games;
 pub mod guide;
@@ -132,8 +131,8 @@ pub mod net {
     pub mod agent;
     pub mod call_error;
     pub mod client;
-    pub mod hardening;
     pub mod http;
+    pub mod limits;
     pub mod log;
     pub mod mcp;
     pub mod rpc;

@@ -3,20 +3,19 @@
 //! This file is the life of a manager, from the command line to the end of its league. What the
 //! manager answers is in `handlers.rs`. What may happen is decided in `league.rs` and the files
 //! that it names; `journal.rs` stores what has happened; `rounds.rs` plays the rounds;
-//! `notifier.rs` sends notifications to the agents; `screen.rs` prints the league and `files.rs`
+//! `contacts.rs` sends notifications to the agents; `screen.rs` prints the league and `files.rs`
 //! writes its files. Pages and the processes of a local league are outside: they read the league
 //! (`Store::read`, `Store::wait`), and the manager calls them ([`ManagerHooks`]).
 
+pub mod contact;
+pub mod contacts;
 pub mod control;
 pub mod files;
 pub mod handlers;
 pub mod journal;
 pub mod league;
 pub mod notifications;
-pub mod notifier;
-pub mod overdue;
 pub mod queries;
-pub mod recipient;
 pub mod registration;
 pub mod results;
 pub mod rounds;
@@ -34,10 +33,10 @@ use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
 use crate::values::{check_identifier, token};
+use contacts::Contacts;
 use files::WrittenFiles;
 use journal::{OPERATOR_FILE, Store};
 use league::{Event, League};
-use notifier::Notifier;
 use rounds::{RoundLoop, Waiting};
 use screen::Screen;
 use std::io;
@@ -50,8 +49,6 @@ use std::time::{Duration, Instant};
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
 const MAX_PER_ADDRESS: u32 = 8;
-/// Maximum time of a last ping to the agents that do not answer when the league starts.
-const FINAL_PING_TIMEOUT: Duration = Duration::from_secs(3);
 /// Maximum time until the surroundings of a closed league are asked again if the manager may end.
 const END_INTERVAL: Duration = Duration::from_secs(1);
 
@@ -125,7 +122,7 @@ pub struct Manager {
     /// The league and its journal.
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
-    pub notifier: Arc<Notifier>,
+    pub contacts: Arc<Contacts>,
     /// The reason why a league that has started does not go on.
     pub waiting: Mutex<Waiting>,
     /// Standard output.
@@ -181,10 +178,8 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
-        let log_file = format!("league/{}/league.log.jsonl", program.league_id());
-        program.log().open("league_manager", &log_file);
         Ok(Manager {
-            notifier: Notifier::new(&store, &program),
+            contacts: Contacts::new(&store, &program),
             waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
@@ -214,14 +209,15 @@ impl Manager {
 
         let mut rounds = RoundLoop::new(self);
         rounds.run_until(|league| league.started);
-        self.warn_of_unreachable_agents(&mut rounds);
+        self.warn_of_unreachable_agents();
         rounds.run_until(|league| league.open_round().is_none());
 
         // Try to tell all agents the end of the league.
         let attempt = config.generic_limit();
         let timeout = config.system.retry_policy.max_total_time(attempt) + attempt;
         let until = Instant::now() + timeout;
-        rounds.run_until(|_| self.notifier.is_done() || Instant::now() >= until);
+        rounds
+            .run_until(|_| self.contacts.with(|table| table.is_done()) || Instant::now() >= until);
 
         self.finish()?;
         let mut changes = self.store.change_count();
@@ -264,20 +260,11 @@ impl Manager {
         self.terminal.print_line(&text);
     }
 
-    /// Pings the agents once more that do not answer, and warns of those that still do not.
-    fn warn_of_unreachable_agents(&self, rounds: &mut RoundLoop) {
-        let unreachable = self.notifier.unreachable();
-        for id in &unreachable {
-            self.notifier.resend(id);
-        }
-
-        let until = Instant::now() + FINAL_PING_TIMEOUT;
-        rounds.run_until(|_| {
-            Instant::now() >= until || self.notifier.unreachable().is_disjoint(&unreachable)
-        });
-
-        for id in unreachable {
-            if let Some(problem) = self.notifier.status(&id).last_error {
+    /// Warns of the agents that do not answer.
+    fn warn_of_unreachable_agents(&self) {
+        for (id, contact) in self.contacts.with(|table| table.contacts.clone()) {
+            if let Some(error) = contact.health.error() {
+                let problem = error.explain();
                 let consequence = "until it answers, it loses its matches";
                 let agent = self.store.read(|league| league.name_and_id(&id));
                 let text = format!("{agent} has registered, but {problem}; {consequence}");

@@ -19,11 +19,11 @@ pub use crate::protocol::Parity;
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::client::{MessageContext, Peer, new_conversation};
-use crate::net::hardening::call_user;
 use crate::net::http::Response;
+use crate::net::limits::call_user;
 use crate::net::log::Level;
 use crate::net::rpc::PANIC;
-use crate::net::sync::{Shared, lock, spawn};
+use crate::net::sync::{Shared, lock, spawn_needed};
 use crate::player::history::History;
 use crate::player::invitations::Invitations;
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
@@ -189,7 +189,7 @@ impl Player {
         });
 
         let writer = Arc::clone(&player);
-        spawn("history", move || {
+        spawn_needed("history", move || {
             loop {
                 thread::sleep(SAVE_INTERVAL);
                 writer.save_history();
@@ -260,12 +260,11 @@ impl Agent for Player {
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 self.warn(&format!("the league manager says: {text}"));
-                self.session.record_error(&error);
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 *lock(&self.names) = names(table);
             }
-            PlayerRequest::RoundCompleted(_) => {} // it only informs
+            PlayerRequest::RoundCompleted(round) => self.session.record_round(&round),
         }
         Ok(None)
     }
@@ -317,7 +316,6 @@ fn names(table: LeagueStandingsUpdate) -> BTreeMap<String, String> {
 
 /// The result of `get_player_state`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct PlayerState {
     pub display_name: String,
     pub state: AgentState,

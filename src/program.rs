@@ -14,11 +14,11 @@ pub mod terminal;
 
 use crate::net::agent::Agent;
 use crate::net::client::Client;
-use crate::net::hardening;
 use crate::net::http::{self, HttpServer};
+use crate::net::limits;
 use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{lock, spawn_needed};
 use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{LineLimit, Terminal, print_error};
@@ -49,6 +49,8 @@ pub struct Program {
     pub config: Config,
     /// The id that a referee or a player asks for.
     pub requested_id: Option<String>,
+    /// The name of its log and its credentials: that id, else its kind and its port.
+    pub name: String,
     /// The description of a referee or a player: as listed, or the defaults.
     pub entry: AgentEntry,
     /// The seed of repeatable leagues, draws and choices.
@@ -85,7 +87,13 @@ impl Program {
 
         let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
-        let entry = agent_entry(&args, config.agent(kind, id))?;
+        let mut entry = config.agent(kind, id).clone();
+        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
+            entry.display_name = name;
+        }
+        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
+            entry.max_concurrent_matches = Some(number);
+        }
 
         // Take the port.
         let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
@@ -100,12 +108,20 @@ impl Program {
         let listener = take_port(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
 
-        let sender = match kind {
-            AgentKind::Manager => kind.to_string(),
-            _ => format!("{kind}:{id}"),
+        let default_name = format!("{kind}-{port}");
+        let name = requested_id.clone().unwrap_or(default_name);
+        let (sender, log_file) = match kind {
+            AgentKind::Manager => {
+                let league_id = &config.league.league_id;
+                (kind.to_string(), format!("league/{league_id}/league"))
+            }
+            _ => (format!("{kind}:{id}"), format!("agents/{name}")),
         };
+        let log = open_log(&args, &sender);
+        log.open(&log_file);
         Ok(Program {
-            client: Arc::new(Client::new(&sender, open_log(&args, &sender))),
+            client: Arc::new(Client::new(&sender, log)),
+            name,
             terminal: Terminal {
                 quiet: args.has("--quiet") && (kind == AgentKind::Player || args.has("--alone")),
             },
@@ -132,6 +148,7 @@ impl Program {
             agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
+            own_address: self.listener.local_addr()?.ip().to_canonical(),
             print_error,
         };
         let listener = self.listener.try_clone()?;
@@ -139,10 +156,10 @@ impl Program {
 
         // Restart or end the process when it must.
         let (port, log) = (self.port, Arc::clone(&self.client.log));
-        spawn("restart", move || {
+        spawn_needed("restart", move || {
             let panic_log = Arc::clone(&log);
             let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            hardening::watch(report, |reason| log_and_restart(&log, port, reason));
+            limits::watch(report, |reason| log_and_restart(&log, port, reason));
         });
         let log = Arc::clone(&self.client.log);
         exit_when_stdin_closes(&self.args, 0, move || {
@@ -178,12 +195,10 @@ impl Program {
             urls.push(url(host, self.port));
         }
 
-        let mut origins = Vec::new();
-        for url in urls {
-            let origin = url.trim_end_matches("/mcp");
-            origins.push(origin.trim_end_matches(":80").into()); // a browser leaves out port 80
-        }
+        let origins = urls.iter().map(|url| url.trim_end_matches("/mcp"));
         origins
+            .map(|origin| origin.trim_end_matches(":80").into()) // a browser leaves out port 80
+            .collect()
     }
 
     /// Returns the id of the league.
@@ -199,7 +214,7 @@ impl Program {
 
     /// Returns true if a line that an unknown agent has caused may be printed. The log has all.
     pub fn may_print(&self, line: &str) -> bool {
-        lock(&self.line_limit).admit(line, Instant::now())
+        lock(&self.line_limit).allow(line, Instant::now())
     }
 
     /// Returns the program's log.
@@ -229,48 +244,41 @@ fn log_and_restart(log: &Log, port: u16, reason: &str) {
     let text = format!("{reason}: restarting the process");
     print_error(&text);
     log.system_event(Level::Info, "ended", text);
-    let error = system::restart_process(port, false);
-    print_error(&format!("the process cannot be restarted: {error}"));
+    if let Err(error) = system::restart_process(port, false) {
+        print_error(&format!("the process cannot be restarted: {error}"));
+    }
 }
 
 /// Returns the host under which others reach this program: `base_host`, or the address that this
 /// machine has on its way to a manager on another machine.
 fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Result<String, Exit> {
     let hint = "say with --contact-endpoint URL where others reach us";
-    if let Some(host) = args.text("--host")
-        && ["0.0.0.0", "::", "[::]"].contains(&host)
-    {
-        let problem = format!("--host {host} means every address: {hint}");
-        return Err(Exit::usage(problem));
+    if let Some(host) = args.text("--host") {
+        if ["0.0.0.0", "::", "[::]"].contains(&host) {
+            let problem = format!("--host {host} means every address: {hint}");
+            return Err(Exit::usage(problem));
+        }
+        let own = Endpoint::parse(&url(host, 1));
+        if own.is_ok_and(|own| !own.is_loopback()) {
+            return Ok(host.into());
+        }
     }
 
     let Some(manager) = manager else {
         return Ok(config.system.network.base_host.clone());
     };
 
-    own_address_towards(&manager.host, manager.port).map_err(|error| {
+    own_address_for(&manager.host, manager.port).map_err(|error| {
         let url = config.manager();
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
     })
 }
 
 /// Returns the address that this machine has on its way to another. Nothing is sent.
-pub fn own_address_towards(host: &str, port: u16) -> io::Result<String> {
+pub fn own_address_for(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
-}
-
-/// Returns the configured entry of an agent with what the command line changes.
-fn agent_entry(args: &Args, configured: &AgentEntry) -> Result<AgentEntry, Exit> {
-    let mut entry = configured.clone();
-    if let Some(name) = args.checked_text("--display-name", check_display_name)? {
-        entry.display_name = name;
-    }
-    if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
-        entry.max_concurrent_matches = Some(number);
-    }
-    Ok(entry)
 }
 
 /// Takes the port of `--port`, or the first free one of the usual ports.
@@ -283,7 +291,7 @@ fn take_port(
 ) -> Result<TcpListener, Exit> {
     let ports = match args.number("--port", 0..=u16::MAX)? {
         Some(port) => vec![port],
-        None => usual_ports(config, kind, entry),
+        None => default_ports(config, kind, entry),
     };
 
     // Another program may use the port of a restarted process for a moment.
@@ -306,7 +314,7 @@ fn take_port(
 
 /// Returns the ports that a program may take without `--port`: that of the files, which for a
 /// manager is `default_league_manager_port`; else all of the range that are not listed.
-pub fn usual_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
+pub fn default_ports(config: &Config, kind: AgentKind, entry: &AgentEntry) -> Vec<u16> {
     if kind == AgentKind::Manager {
         return vec![config.system.network.default_league_manager_port];
     }
@@ -386,7 +394,7 @@ pub fn open_log(args: &Args, component: &str) -> Arc<Log> {
 /// Exits after a last action when the standard input closes, if an option demands it.
 pub fn exit_when_stdin_closes(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
     if args.has("--until-stdin-closes") {
-        spawn("stdin", move || {
+        spawn_needed("stdin", move || {
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             last();
             process::exit(code);

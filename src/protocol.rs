@@ -38,7 +38,6 @@
 //! languages, with every exchange as JSON.
 #![doc = include_str!("protocol.md")]
 #![doc = include_str!("protocol/fields.md")]
-#![allow(missing_docs, reason = "fields are named by the specification")]
 #![allow(non_snake_case, reason = "fields are named by the specification")]
 
 mod errors;

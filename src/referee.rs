@@ -7,11 +7,10 @@
 //! one than the manager has recorded). How one match is played is in `referee/match_play.rs`; read
 //! that first.
 
-pub mod assignments;
 mod http_match;
 pub mod match_messages;
 pub mod match_play;
-pub mod outbox;
+pub mod tasks;
 
 use crate::games::{self, game_result};
 use crate::json::decode;
@@ -19,7 +18,7 @@ use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::log::Level;
-use crate::net::sync::{Shared, spawn};
+use crate::net::sync::{Shared, spawn, spawn_needed};
 use crate::program::SHUTDOWN_TIMEOUT;
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
@@ -27,14 +26,12 @@ use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, Envelope, ErrorCode, GameOver, LeagueError, MatchResult, MatchResultAck, MatchState,
-    ProtocolError, RefereeRequest, Reply, ResultDetails, StartMatch, StatusOk,
+    AgentKind, Envelope, ErrorCode, GameOver, LeagueError, MatchResult, MatchResultAck,
+    ProtocolError, RefereeRequest, Reply, StartMatch, StatusOk,
 };
-use crate::referee::assignments::{Assignment, Assignments};
 use crate::referee::http_match::{HttpMatch, recipient};
-use crate::referee::outbox::PendingResult;
+use crate::referee::tasks::{Assignment, PendingResult, State, Tasks};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -44,10 +41,8 @@ use std::time::Instant;
 
 /// The description of a referee for language models.
 const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two \
-    players and reports them to the league manager. get_match_state only looks: it shows how far a \
-    match has come, and after the draw its choices and result. Everything else is for the league \
-    manager alone and needs the referee's own token. A refusal comes as a tool error that says \
-    what is wrong.";
+    players and reports them to the league manager. Its tools are for the league manager alone and \
+    need the referee's own token. A refusal comes as a tool error that says what is wrong.";
 
 /// The errors of a manager that does not know us any more.
 const AUTH_ERRORS: [ErrorCode; 3] = [
@@ -58,7 +53,7 @@ const AUTH_ERRORS: [ErrorCode; 3] = [
 
 struct Referee {
     session: Arc<Session>,
-    assignments: Shared<Assignments>,
+    tasks: Shared<Tasks>,
     /// True if the user has been told that results wait for the manager.
     has_warned: AtomicBool,
 }
@@ -68,7 +63,7 @@ pub fn run(args: Args) -> Result<(), Exit> {
     session::run(args, AgentKind::Referee, games::names(), |session| {
         let referee = Arc::new(Referee {
             session,
-            assignments: Shared::default(),
+            tasks: Shared::default(),
             has_warned: AtomicBool::new(false),
         });
 
@@ -84,16 +79,16 @@ impl Referee {
     /// Starts a thread that runs a task again and again.
     fn start_thread(self: &Arc<Self>, name: &str, task: fn(&Arc<Referee>)) {
         let referee = Arc::clone(self);
-        spawn(name, move || {
+        spawn_needed(name, move || {
             loop {
                 let _ = catch_unwind(AssertUnwindSafe(|| task(&referee)));
             }
         });
     }
 
-    /// Waits for a match and plays it. If our own machine fails, the match is queued again.
+    /// Waits for a match and plays it. If our own machine fails, it is played again.
     fn play_next(self: &Arc<Self>) {
-        let assignment = self.assignments.wait_for(Assignments::start_next);
+        let assignment = self.tasks.wait_for(Tasks::start_next);
         let match_id = &assignment.match_id;
         let io = HttpMatch {
             referee: self,
@@ -107,13 +102,12 @@ impl Referee {
         if let Ok(Ok(result)) = played {
             let reason = sanitize(&result.reason.unwrap_or_default());
             print_line(&format!("{match_id}: {reason}"));
-            self.assignments.update(|all| all.finish(&assignment));
-        } else if self.assignments.lock().current(&assignment).is_some() {
+        } else if self.tasks.lock().current(&assignment).is_some() {
             let problem = "could not be played, by a fault of our own machine";
             self.report_error(&format!("{match_id} {problem}; it is played again"));
             self.pause();
-            self.assignments.update(|all| all.mark_waiting(&assignment));
         }
+        self.tasks.update(|tasks| tasks.finish(&assignment));
     }
 
     /// Returns a line with the referee's id: several referees may share a terminal.
@@ -130,23 +124,22 @@ impl Referee {
         print_error(text);
     }
 
-    /// Waits for a result and reports it. If it is not acknowledged, it is queued again, unless the
-    /// manager has refused it for good.
+    /// Waits for a result and reports it. It is reported again until the manager has recorded it,
+    /// or has refused it for good.
     fn report_next(self: &Arc<Self>) {
-        let result = self.assignments.wait_for(|all| all.outbox.pop());
+        let result = self.tasks.wait_for(Tasks::next_report);
         let Ok(credentials) = self.session.wait_until_registered() else {
-            return self.assignments.lock().outbox.requeue(&result);
+            return;
         };
 
         match self.send(&credentials, &result) {
             Ok(_) => {
-                self.assignments.lock().remove_reported(&result);
+                let state = State::Recorded(result.clone());
+                self.tasks.update(|tasks| tasks.end(&result, state));
                 return self.has_warned.store(false, Ordering::SeqCst);
             }
             Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
-                if let Err(exit) = self.session.register(&**self, &credentials) {
-                    self.session.finish(Err(exit));
-                }
+                self.session.record_refused_token();
             }
             Err(CallError::Refused(error, _)) => {
                 let recorded = recorded_result(&error);
@@ -166,10 +159,7 @@ impl Referee {
             }
             Err(error) => self.warn(&credentials.manager, &error),
         }
-
-        // Try again.
         self.pause();
-        self.assignments.lock().outbox.requeue(&result);
     }
 
     /// Waits before the next attempt.
@@ -205,10 +195,16 @@ impl Referee {
         program.client.call(&manager, &result.report, &context)
     }
 
-    /// Tells the players the result that the manager has recorded instead of ours.
+    /// Tells the players the result that the manager has recorded instead of ours. (After a restart
+    /// we do not know where they are.)
     fn correct(self: &Arc<Self>, result: &PendingResult, recorded: &MatchResult) {
-        let finished = self.assignments.lock().find_finished(result);
-        if let Some(assignment) = finished {
+        let (match_id, conversation) = (&result.report.match_id, &result.conversation_id);
+        let mut tasks = self.tasks.lock();
+        let task = tasks.find(match_id, conversation);
+        let assignment = task.and_then(|task| task.assignment.clone());
+        drop(tasks);
+
+        if let Some(assignment) = assignment {
             let game_over = assignment.game_over(&game_result(recorded));
             for seat in [0, 1] {
                 self.tell(&assignment, seat, game_over.clone());
@@ -219,35 +215,34 @@ impl Referee {
     /// Tells a player the result of its match, in a thread that tries it as often as the retry
     /// policy says. A newer result replaces the one that this thread is telling.
     fn tell(self: &Arc<Self>, assignment: &Assignment, seat: usize, result: GameOver) {
-        let key = (assignment.conversation_id.clone(), seat);
-        let mut assignments = self.assignments.lock();
-        let has_thread = assignments.untold.insert(key.clone(), result).is_some();
-        drop(assignments);
-        if has_thread {
-            return;
+        let mut tasks = self.tasks.lock();
+        let task = tasks.current(assignment);
+        if task.is_none_or(|task| task.untold[seat].replace(result).is_some()) {
+            return; // it is not ours any more, or has its thread
         }
+        drop(tasks);
 
-        let program = &self.session.program;
-        let timeout = program.config.game_over_limit();
-        let (peer, context) = recipient(program, assignment, seat, timeout);
-        let referee = Arc::clone(self);
+        let (referee, assignment) = (Arc::clone(self), assignment.clone());
         spawn("result", move || {
-            referee.send_newest_result(&key, &peer, &context);
+            referee.send_newest_result(&assignment, seat)
         });
     }
 
     /// Sends a player the result of its match, and then a newer one, if there is one by now.
-    fn send_newest_result(&self, key: &(String, usize), peer: &Peer, context: &MessageContext) {
+    fn send_newest_result(&self, assignment: &Assignment, seat: usize) {
         let program = &self.session.program;
-        let newest = || self.assignments.lock().untold.get(key).cloned();
+        let timeout = program.config.game_over_limit();
+        let (peer, context) = recipient(program, assignment, seat, timeout);
+        let newest = || self.tasks.lock().current(assignment)?.untold[seat].clone();
         while let Some(result) = newest() {
             let mut attempts = Attempts::new(program.config.system.retry_policy);
-            while let Err(error) = program.client.notify(peer, &result, context)
+            while let Err(error) = program.client.notify(&peer, &result, &context)
                 && error.is_retryable()
                 && newest().as_ref() == Some(&result)
                 && attempts.wait()
             {}
-            self.assignments.update(|all| all.remove_told(key, &result));
+            self.tasks
+                .update(|tasks| tasks.end_telling(assignment, seat, &result));
         }
     }
 
@@ -259,7 +254,7 @@ impl Referee {
 
         let log = self.session.program.log();
         log.event(Level::Error, "report_refused", &*text);
-        self.assignments.lock().refuse(result);
+        self.tasks.update(|tasks| tasks.end(result, State::Refused));
         text
     }
 }
@@ -274,7 +269,7 @@ impl Participant for Referee {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
         let path = format!("referees/{}", credentials.agent_id);
         let folder = self.session.program.data.join(path);
-        self.assignments.update(|all| all.open(&folder, is_new))?;
+        self.tasks.update(|tasks| tasks.open(&folder, is_new))?;
         Ok(())
     }
 }
@@ -296,14 +291,13 @@ impl Agent for Referee {
         match message {
             RefereeRequest::RoundAnnouncement(round) => {
                 let endpoint = &credentials.endpoint;
-                self.assignments.update(|all| all.apply(round, endpoint))?;
+                self.tasks.update(|tasks| tasks.apply(round, endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
                 // The players end later: let them know the results that are recorded.
-                let settled =
-                    (self.assignments).wait_until(SHUTDOWN_TIMEOUT, Assignments::is_settled);
-                drop(settled);
-                self.assignments.lock().outbox.clear();
+                let mut tasks = self.tasks.wait_until(SHUTDOWN_TIMEOUT, Tasks::are_settled);
+                tasks.clear();
+                drop(tasks);
                 if self.session.end_league() {
                     print_line("the league is over");
                 }
@@ -312,7 +306,8 @@ impl Agent for Referee {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
                 print_error(&format!("the league manager says: {text}"));
             }
-            RefereeRequest::RoundCompleted(_) | RefereeRequest::GameError(_) => {} // they only inform
+            RefereeRequest::RoundCompleted(round) => self.session.record_round(&round),
+            RefereeRequest::GameError(_) => {} // it only informs
         }
         Ok(None)
     }
@@ -325,12 +320,6 @@ impl Agent for Referee {
         let text = describe_refusal(packet, peer, refusal);
         if self.session.program.may_print(&text) {
             print_error(&self.with_name(&text));
-        }
-    }
-
-    fn on_not_found(&self, text: &str) {
-        if self.session.program.may_print(text) {
-            print_error(&self.with_name(&format!("{text}, which a referee does not have")));
         }
     }
 
@@ -349,40 +338,16 @@ impl Agent for Referee {
             )
         };
 
-        let get_match_state = Tool::new(
-            "get_match_state",
-            "How far a match of this referee has come; choices and result only after the draw.",
-            |arguments: GetMatchState, _| self.match_state(arguments.match_id),
-        );
-
         Toolbox {
             instructions: INSTRUCTIONS,
             lists_messages: true,
-            tools: vec![start_match, get_match_state],
+            tools: vec![start_match],
         }
     }
 
     fn health(&self) -> Value {
         self.session.health()
     }
-}
-
-/// The arguments of `get_match_state`.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct GetMatchState {
-    pub match_id: String,
-}
-
-/// The result of `get_match_state`: choices and result only after the draw.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
-pub struct MatchProgress {
-    pub match_id: String,
-    pub round_id: u32,
-    pub state: MatchState,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub result: Option<ResultDetails>,
 }
 
 impl Referee {
@@ -400,40 +365,9 @@ impl Referee {
 
         let assignment = Assignment::new(league_id, given.round_id, given.r#match)
             .map_err(|error| ProtocolError::from(error.in_field("match")))?;
-        self.assignments.update(|all| all.accept(assignment));
+        self.tasks.update(|tasks| tasks.accept(assignment));
         Ok(StatusOk {
             status: "ok".into(),
-        })
-    }
-
-    /// Returns how far a match has come.
-    fn match_state(&self, match_id: String) -> Result<MatchProgress, HandlerError> {
-        let assignments = self.assignments.lock();
-        if let Some(open) = assignments.matches.get(&match_id)
-            && open.state != MatchState::Finished
-        {
-            return Ok(MatchProgress {
-                match_id,
-                round_id: open.round_id,
-                state: open.state,
-                result: None,
-            });
-        }
-
-        let Some(over) = assignments.outbox.get(&match_id) else {
-            let (code, detail) = (
-                ErrorCode::MatchMismatch,
-                "which is not a match of this referee",
-            );
-            return Err(
-                ProtocolError::unexpected_value(code, "match_id", &match_id, detail).into(),
-            );
-        };
-        Ok(MatchProgress {
-            match_id,
-            round_id: over.report.round_id,
-            state: MatchState::Finished,
-            result: Some(over.report.result.details.clone()),
         })
     }
 }

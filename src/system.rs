@@ -12,7 +12,7 @@ use std::{env, thread};
 /// The command that runs a script in Python. The Python of Windows has no `python3`.
 pub const PYTHON: &str = if cfg!(windows) { "py" } else { "python3" };
 
-/// Number of further attempts at what Windows refuses: they take two seconds.
+/// Number of further attempts at what a system refuses for a moment: they take two seconds.
 const MAX_RETRIES: u32 = 100;
 /// Interval between two attempts.
 const RETRY_INTERVAL: Duration = Duration::from_millis(20);
@@ -26,13 +26,13 @@ pub fn restrict_to_owner(options: &mut OpenOptions) {
     let _ = options;
 }
 
-/// Makes an attempt to rename or to lock a file. Windows refuses to rename what another program has
-/// open, also to read it, and keeps the lock of a killed program for a moment: there the attempt is
-/// repeated after any error.
+/// Repeats for two seconds what a system may refuse for a moment: a thread or a process, and where a
+/// file is stored by Windows, to rename what another program has open, also to read it, or to lock
+/// what a killed program had locked.
 pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
     for _ in 0..MAX_RETRIES {
         match attempt() {
-            Err(_) if cfg!(windows) => thread::sleep(RETRY_INTERVAL),
+            Err(error) if error.kind() != io::ErrorKind::NotFound => thread::sleep(RETRY_INTERVAL),
             result => return result,
         }
     }
@@ -41,7 +41,7 @@ pub fn retry<T>(mut attempt: impl FnMut() -> io::Result<T>) -> io::Result<T> {
 
 /// Returns true if the machine (ENFILE) or this process (EMFILE) has no file descriptor left.
 /// Windows has no such limit.
-pub fn is_without_descriptor(error: &io::Error) -> bool {
+pub fn is_out_of_files(error: &io::Error) -> bool {
     cfg!(unix) && matches!(error.raw_os_error(), Some(23 | 24))
 }
 
@@ -69,17 +69,17 @@ pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result
 /// Returns the limit that the process exceeds. `max_memory` is in KB, on a machine that has twice
 /// as much. Only Linux tells a process what it holds.
 pub fn exceeded_limit(max_memory: u64) -> Option<String> {
-    let Ok(descriptors) = fs::read_dir("/proc/self/fd") else {
+    let Ok(open_files) = fs::read_dir("/proc/self/fd") else {
         return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
     };
 
-    let descriptors = descriptors.count() as u64;
-    if descriptors >= proc_value("/proc/self/limits", "Max open files")? / 5 * 4 {
-        return Some(format!("{descriptors} file descriptors are open"));
+    let open_files = open_files.count() as u64;
+    if open_files >= read_number("/proc/self/limits", "Max open files")? / 5 * 4 {
+        return Some(format!("{open_files} file descriptors are open"));
     }
 
-    let memory = proc_value("/proc/self/status", "VmRSS:")?;
-    if memory >= max_memory.min(proc_value("/proc/meminfo", "MemTotal:")? / 2) {
+    let memory = read_number("/proc/self/status", "VmRSS:")?;
+    if memory >= max_memory.min(read_number("/proc/meminfo", "MemTotal:")? / 2) {
         return Some(format!("{} MiB of memory are in use", memory >> 10));
     }
 
@@ -87,7 +87,7 @@ pub fn exceeded_limit(max_memory: u64) -> Option<String> {
 }
 
 /// Returns the first number behind a word in a file of the system.
-fn proc_value(path: &str, word: &str) -> Option<u64> {
+fn read_number(path: &str, word: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     let (_, rest) = text.split_once(word)?;
     rest.split_whitespace().next()?.parse().ok()
@@ -95,7 +95,7 @@ fn proc_value(path: &str, word: &str) -> Option<u64> {
 
 /// Restarts the process with the same command, on the same port. It goes on with what is on its
 /// disk, unless `is_fresh`: only then the command has `--fresh`. Returns only if that fails.
-pub fn restart_process(port: u16, is_fresh: bool) -> io::Error {
+pub fn restart_process(port: u16, is_fresh: bool) -> io::Result<()> {
     let mut arguments: Vec<OsString> = env::args_os().collect();
     arguments.retain(|argument| argument != "--fresh");
     if !arguments.contains(&"--restarted".into()) {
@@ -105,7 +105,7 @@ pub fn restart_process(port: u16, is_fresh: bool) -> io::Error {
     if is_fresh {
         arguments.push("--fresh".into());
     }
-    replace_process(&arguments)
+    retry(|| Err(replace_process(&arguments)))
 }
 
 /// Linux and macOS put the new program into the place of the old one. The shell gives it as many

@@ -6,7 +6,7 @@ mod endpoint;
 mod timestamp;
 
 pub use endpoint::Endpoint;
-pub use timestamp::Timestamp;
+pub use timestamp::{Moment, Timestamp};
 
 use serde::{Deserialize, Serialize, Serializer};
 use std::borrow::Cow;
@@ -55,28 +55,28 @@ pub fn token(id: &str, secret: &str) -> String {
     format!("tok-{}-{secret}", id.to_ascii_lowercase())
 }
 
-/// Returns a seed that depends on a seed and some words (FNV-1a), the same on every machine.
-pub fn derive_seed(seed: u64, words: &[&str]) -> u64 {
+/// Returns a seed that depends on a seed and some texts (FNV-1a), the same on every machine.
+pub fn derive_seed(seed: u64, parts: &[&str]) -> u64 {
     let mut bytes = seed.to_le_bytes().to_vec();
-    for word in words {
-        bytes.extend(word.as_bytes());
+    for part in parts {
+        bytes.extend(part.as_bytes());
         bytes.push(0);
     }
 
-    let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
+    let mut hash: u64 = 14_695_981_039_346_656_037;
     for byte in bytes {
-        hash = (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        hash = (hash ^ u64::from(byte)).wrapping_mul(1_099_511_628_211);
     }
     hash
 }
 
 /// Compares two secrets in a time that does not depend on how many characters are equal.
 pub fn constant_time_eq(one: &str, other: &str) -> bool {
-    let mut difference = 0;
+    let mut diff = 0;
     for (a, b) in one.bytes().zip(other.bytes()) {
-        difference |= a ^ b;
+        diff |= a ^ b;
     }
-    one.len() == other.len() && difference == 0
+    one.len() == other.len() && diff == 0
 }
 
 /// Replaces every token in a text: `tok-p01-0123…` becomes `tok-p01-***`, and the 32 hex digits of

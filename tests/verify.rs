@@ -8,13 +8,13 @@
 use league::games::match_result;
 use league::manager::league::{Event, League, Member};
 use league::player::history::HistoryFile;
-use league::program::args::{Args, COMMON, Exit, Usage, exit_code, process_arguments};
+use league::program::args::{Args, COMMON, Exit, Usage, exit_code};
 use league::program::config::Config;
 use league::program::credentials::Credentials;
 use league::program::terminal::{plural, print_error, print_line};
 use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
-use league::referee::outbox::PendingResult;
+use league::referee::tasks::PendingResult;
 use league::values::redact_tokens;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -33,7 +33,7 @@ const USAGE: Usage = Usage {
 const MAX_PRINTED: usize = 20;
 
 fn main() -> ExitCode {
-    exit_code("verify", process_arguments().and_then(run))
+    exit_code("verify", run(std::env::args().skip(1).collect()))
 }
 
 /// Checks the league that the command line names, and prints what was found. The words before the

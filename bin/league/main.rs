@@ -59,11 +59,11 @@ mod players {
     pub mod tic_tac_toe;
 }
 
-use league::program::args::{exit_code, process_arguments};
+use league::program::args::exit_code;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
-    exit_code("league", process_arguments().and_then(commands::run))
+    exit_code("league", commands::run(std::env::args().skip(1).collect()))
 }
 
 #[cfg(test)]

@@ -95,7 +95,7 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
 
     match *lock(&hooks.new_lobby_port) {
         None => Ok(()),
-        Some(port) => Err(restart_process(port, true).into()),
+        Some(port) => Ok(restart_process(port, true)?),
     }
 }
 

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 /// Points for each result, and how ties are broken: `scoring` in the league file.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Scoring {
     pub win_points: i32,
     pub draw_points: i32,
@@ -21,7 +20,6 @@ pub struct Scoring {
 /// A rule that decides between players with equal points. The league file has their order.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum TieBreak {
     Wins,
     HeadToHead,
@@ -168,24 +166,24 @@ pub fn moves_by_seat(
     choices: &ByPlayer<Option<Parity>>,
     moves: &Option<Vec<MoveMade>>,
 ) -> Result<Vec<Move>, String> {
-    let mut seated = Vec::new();
+    let mut all = Vec::new();
     for (player_id, choice) in choices.iter() {
         if let Some(choice) = choice {
-            seated.push(Move {
+            all.push(Move {
                 seat: seat_of(players, player_id)?,
                 text: choice.to_string(),
             });
         }
     }
-    seated.sort_by_key(|played| played.seat);
+    all.sort_by_key(|played| played.seat);
 
     for made in moves.iter().flatten() {
-        seated.push(Move {
+        all.push(Move {
             seat: seat_of(players, &made.player_id)?,
             text: made.r#move.clone(),
         });
     }
-    Ok(seated)
+    Ok(all)
 }
 
 fn seat_of(players: &[String; 2], player_id: &String) -> Result<usize, String> {

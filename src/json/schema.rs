@@ -48,7 +48,7 @@ impl<'de> IntoDeserializer<'de> for &mut Recorder {
 }
 
 /// Implements the methods for numbers, strings and `Value`: name, schema, visitor's method, sample.
-macro_rules! scalars {
+macro_rules! simple_types {
     ($($method:ident $schema:tt $visit:ident($($sample:expr)?);)*) => {$(
         fn $method<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, Error> {
             self.schema = json!($schema);
@@ -60,17 +60,13 @@ macro_rules! scalars {
 impl<'de> Deserializer<'de> for &mut Recorder {
     type Error = Error;
 
-    scalars! {
+    simple_types! {
         deserialize_any {"description": "any value"} visit_unit();
         deserialize_bool {"type": "boolean", "description": "true or false"} visit_bool(true);
         deserialize_i32 {
             "type": "integer", "minimum": i32::MIN, "maximum": i32::MAX,
             "description": "a 32-bit integer"
         } visit_i32(1);
-        deserialize_u16 {
-            "type": "integer", "minimum": 0, "maximum": u16::MAX,
-            "description": "a whole number from 0 to 65535"
-        } visit_u16(1);
         deserialize_u32 {
             "type": "integer", "minimum": 0, "maximum": u32::MAX,
             "description": "a whole number from 0 to 4294967295"
@@ -166,7 +162,7 @@ impl<'de> Deserializer<'de> for &mut Recorder {
     }
 
     serde::forward_to_deserialize_any! {
-        i8 i16 i64 i128 u8 u128 f32 char str bytes byte_buf unit unit_struct tuple tuple_struct
+        i8 i16 i64 u8 u16 f32 char str bytes byte_buf unit unit_struct tuple tuple_struct
         identifier ignored_any
     }
 }

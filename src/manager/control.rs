@@ -30,10 +30,6 @@ impl Manager {
         order: &LeagueControl,
     ) -> Result<LeagueStatus, HandlerError> {
         self.check_operator(request)?;
-        let leaving = self.store.read(|league| {
-            let player = league.player(order.player_id.as_deref()?);
-            player.filter(|_| !league.started).cloned()
-        });
         let is_new = self.store.commit(|league| {
             let event = league.decide_order(order, Timestamp::now())?;
             let is_new = event.is_some() || order.action == ControlAction::NewLobby;
@@ -43,11 +39,8 @@ impl Manager {
         match (order.action, &order.player_id) {
             // Find out whether the player answers: if it does not, it may register without its
             // token.
-            (ControlAction::Restore, Some(player_id)) => self.notifier.resend(player_id),
-            (ControlAction::Remove, _) => {
-                if let Some(member) = leaving {
-                    self.notifier.tell_removed(&member);
-                }
+            (ControlAction::Restore, Some(player_id)) => {
+                self.contacts.with(|table| table.resend(player_id))
             }
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {
@@ -111,14 +104,12 @@ impl League {
             ControlAction::Resume => Ok(self.paused.then_some(Event::Resumed)),
             ControlAction::Remove => {
                 let player_id = self.ordered_player(order)?;
-                let is_new =
-                    self.player(&player_id).is_some() && !self.removed.contains(&player_id);
+                let is_new = !self.removed.contains(&player_id);
                 Ok(is_new.then_some(Event::Removed { player_id }))
             }
             ControlAction::Restore => {
                 let player_id = self.ordered_player(order)?;
-                let is_seat = self.removed_seats.contains_key(&player_id);
-                if !is_seat && !self.removed.contains(&player_id) {
+                if !self.removed.contains(&player_id) {
                     return Err(invalid_order(
                         "player_id",
                         format!("{player_id} was not removed"),
@@ -143,7 +134,7 @@ impl League {
             return Err(invalid_order("player_id", "missing; this action needs it"));
         };
 
-        if self.player(id).is_none() && !self.removed_seats.contains_key(id) {
+        if self.player(id).is_none() {
             let code = ErrorCode::PlayerNotRegistered;
             let problem = "which is no player of this league";
             return Err(ProtocolError::unexpected_value(

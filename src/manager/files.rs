@@ -10,7 +10,7 @@ use super::Manager;
 use super::league::Match;
 use super::queries::scheduled_rounds;
 use crate::net::log::Level;
-use crate::net::sync::{lock, spawn};
+use crate::net::sync::{lock, spawn_needed};
 use crate::program::storage::{self, Access};
 use crate::values::Timestamp;
 use serde::Serialize;
@@ -36,7 +36,7 @@ pub struct WrittenFiles {
 /// Starts a thread that writes the files of a manager's league until the league is closed.
 pub fn keep_writing(manager: &Arc<Manager>) {
     let manager = Arc::clone(manager);
-    spawn("files", move || {
+    spawn_needed("files", move || {
         while !manager.store.read(|league| league.closed) {
             manager.write_files();
             thread::sleep(WRITE_INTERVAL);

@@ -5,6 +5,7 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
+use super::contact::available;
 use super::league::{League, Member};
 use super::registration::{
     Application, Rejection, RejectionKind, registration_reply, with_address,
@@ -102,11 +103,6 @@ impl Agent for Manager {
         }
     }
 
-    fn token_owner(&self, token: &str) -> Option<String> {
-        self.store
-            .read(|league| league.token_owner(token).map(Member::signature))
-    }
-
     fn page(&self, path: &str, query: &str, peer: IpAddr) -> Option<Response> {
         self.hooks.page(self, path, query, peer)
     }
@@ -148,7 +144,8 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Reply, HandlerError> {
-        let referees = (self.store).read(|league| self.notifier.available_referees(league));
+        let referees =
+            (self.store).read(|league| self.contacts.with(|table| table.referees(league)));
         let trusted = self.is_operator(request);
         let meta = self.judged_meta(meta, request, trusted);
         let mut application = Application {
@@ -157,9 +154,9 @@ impl Manager {
             request,
             trusted,
             is_relayed: self.hooks.is_relay(&meta.contact_endpoint),
-            referee_wanted: referees.is_empty(),
+            referee_wanted: available(&referees).is_empty(),
             max_per_address: self.max_per_address,
-            unreachable: &self.notifier.unreachable(),
+            unreachable: &self.contacts.with(|table| table.unreachable()),
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
@@ -176,7 +173,9 @@ impl Manager {
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
-                self.notifier.record_registration(member);
+                let system = &self.program.config.system;
+                self.contacts
+                    .with(|table| table.record_registration(member, system));
                 self.store.notify_all();
             }
             Err(rejection) => match rejection.kind {
@@ -241,7 +240,7 @@ impl Manager {
             let event = league.check_report(&sender, report, Timestamp::now())?;
             Ok::<_, HandlerError>((event, ()))
         });
-        self.notifier.record_report(&sender.id);
+        self.contacts.with(|table| table.record_report(&sender.id));
         recorded?;
 
         let match_id = report.match_id.clone();

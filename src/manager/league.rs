@@ -18,6 +18,7 @@ use crate::protocol::{AgentKind, AgentMeta, LeaguePhase, MatchResult, Standing};
 use crate::values::Timestamp;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
@@ -140,11 +141,9 @@ pub struct League {
     pub closed: bool,
     /// See [`Event::Paused`].
     pub paused: bool,
-    /// The ids of the removed players.
+    /// The ids of the removed players. Those that are removed before the start are no members any
+    /// more when the league starts.
     pub removed: BTreeSet<String>,
-    /// The players that were removed before the start, by id. They are members no more, and do not
-    /// come back until they are restored.
-    pub removed_seats: BTreeMap<String, Member>,
     /// The restored players that have not registered since, when they were restored, and the
     /// address that the operator named. For some minutes they may register without their token
     /// (`registration.rs`).
@@ -176,7 +175,6 @@ impl League {
             closed: false,
             paused: false,
             removed: BTreeSet::new(),
-            removed_seats: BTreeMap::new(),
             restored: BTreeMap::new(),
             played: Vec::new(),
             rounds_completed: 0,
@@ -194,6 +192,8 @@ impl League {
         match event {
             Event::Registered(member) => self.apply_registered(member),
             Event::Started { seed, rounds } => {
+                let removed = mem::take(&mut self.removed);
+                self.members.retain(|id, _| !removed.contains(id));
                 self.started = true;
                 self.seed = *seed;
                 self.matches = scheduled_matches(rounds);
@@ -212,22 +212,14 @@ impl League {
 
             Event::Paused => self.paused = true,
             Event::Resumed => self.paused = false,
-            // After the start a removed player stays in the table.
-            Event::Removed { player_id } if self.started => {
-                self.removed.insert(player_id.clone());
-            }
             Event::Removed { player_id } => {
-                let removed = self.members.remove_entry(player_id);
-                self.removed_seats.extend(removed);
+                self.removed.insert(player_id.clone());
             }
             Event::Restored {
                 player_id,
                 at,
                 address,
             } => {
-                if self.removed_seats.remove(player_id).is_some() {
-                    return; // it registers like a new player
-                }
                 self.removed.remove(player_id);
                 self.restored.insert(player_id.clone(), (*at, *address));
             }
@@ -269,10 +261,11 @@ impl League {
         }
     }
 
-    /// Returns the agents of a kind, sorted by id.
+    /// Returns the agents of a kind, sorted by id. After the start a removed player stays in the
+    /// table.
     pub fn members(&self, kind: AgentKind) -> Vec<&Member> {
         let mut members: Vec<&Member> = self.members.values().collect();
-        members.retain(|member| member.kind == kind);
+        members.retain(|m| m.kind == kind && (self.started || !self.removed.contains(&m.id)));
         members.sort_by(|a, b| compare_ids_by_number(&a.id, &b.id));
         members
     }

@@ -8,7 +8,7 @@
 //! follower.)
 //!
 //! The methods of `League` make the messages; see "Rounds" and "Standings and notifications" in
-//! `protocol.md`. `notifier.rs` sends them. Read next: `standings.rs`, the table in most of them.
+//! `protocol.md`. `contacts.rs` sends them. Read next: `standings.rs`, the table in most of them.
 
 use super::league::{League, Match, MatchAssignment};
 use crate::games::result_status;
@@ -95,23 +95,31 @@ impl Published {
             _ => self.players,
         }
     }
+
+    /// Returns what may be told to any agent. (The end is told to referees first.)
+    pub fn to_any(self) -> Progress {
+        Progress {
+            is_over: self.referees.is_over,
+            ..self.players
+        }
+    }
 }
 
 impl Notification {
-    /// Returns true if the agent counts as told after a call with this error, or with none. The
-    /// call `is_last` if it was the last attempt of the retry policy.
-    pub fn is_received(self, error: Option<&CallError>, is_last: bool) -> bool {
+    /// Returns true if the agent counts as told after the last attempt, which failed so, or did not
+    /// fail.
+    pub fn is_received(self, error: Option<&CallError>) -> bool {
         match error {
             None => true,
-            Some(CallError::JsonRpc(..) | CallError::Refused(..) | CallError::InvalidReply(..)) => {
-                true
-            }
-            Some(CallError::HttpStatus(..)) => is_last,
+            Some(
+                CallError::JsonRpc(..)
+                | CallError::Refused(..)
+                | CallError::InvalidReply(..)
+                | CallError::HttpStatus(..),
+            ) => true,
             // The agent may fail at this one message: it gets the next one. But none follows the
             // end.
-            Some(CallError::Timeout(_) | CallError::HungUp(_) | CallError::Truncated(_)) => {
-                is_last && self != Notification::LeagueEnd
-            }
+            Some(CallError::Timeout(_) | CallError::Broken(_)) => self != Notification::LeagueEnd,
             // No program has seen the message.
             Some(CallError::Unreachable(_) | CallError::Local(_)) => false,
         }
@@ -171,7 +179,7 @@ impl League {
     }
 
     /// Returns the token of a player's match in a round; none if the assignment has none. The
-    /// notifier adds it to the player's copy of the announcement when it sends the copy.
+    /// manager adds it to the player's copy of the announcement when it sends the copy.
     pub fn match_token(&self, round: u32, player_id: &str) -> Option<String> {
         for (the_match, assignment) in self.assigned_matches(round) {
             if let Some(seat) = the_match.seat(player_id) {

@@ -117,7 +117,9 @@ impl League {
         // A member that proves that it is one, or was restored, may register at any time.
         let known = authenticated.or_else(|| self.restored_player(application));
         if let Some(member) = known {
-            if let Some(other) = at_endpoint.filter(|other| other.id != member.id) {
+            let is_other =
+                |other: &&Member| other.id != member.id && !self.removed.contains(&other.id);
+            if let Some(other) = at_endpoint.filter(is_other) {
                 return Err(unreachable(kind, &taken(other)));
             }
 
@@ -201,13 +203,8 @@ impl League {
             return Err(rejection(format!("Not active: {problem}")));
         }
 
-        // A member that proves to be another one may be at the same address now.
-        let is_other = self.authenticated_member(application).is_some();
-        let removed = self.removed_seats.values().find(|removed| {
-            proves_to_be(removed, application) || !is_other && is_at(removed, application)
-        });
-        if let Some(member) = removed.or(member)
-            && (removed.is_some() || self.removed.contains(&member.id))
+        if let Some(member) = member
+            && self.removed.contains(&member.id)
         {
             return Err(Rejection {
                 kind: RejectionKind::Removed,
@@ -283,26 +280,22 @@ impl League {
         let requested = sender.strip_prefix(&format!("{kind}:"));
         if let Some(id) = requested
             && kind.is_valid_id(id)
-            && !self.is_taken(id)
+            && !self.members.contains_key(id)
         {
             return id.into();
         }
 
         if let Some(listed) = self.listed_agent(application)
-            && !self.is_taken(&listed.id)
+            && !self.members.contains_key(&listed.id)
         {
             return listed.id.clone();
         }
 
         let mut number = 1;
-        while self.is_taken(&kind.format_id(number)) {
+        while self.members.contains_key(&kind.format_id(number)) {
             number += 1;
         }
         kind.format_id(number)
-    }
-
-    fn is_taken(&self, id: &str) -> bool {
-        self.members.contains_key(id) || self.removed_seats.contains_key(id)
     }
 
     /// Returns the agent that the configuration lists for that endpoint.

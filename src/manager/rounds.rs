@@ -7,22 +7,22 @@
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. It is published to the referees when the lead time has passed and all players have
 //! received it (a player that does not answer is waited for a second). They *report* the results. A
-//! referee that does not report in time is handled in `overdue.rs`. Read next: `notifications.rs`.
+//! referee that does not report in time gets no further match (`contact.rs`). Read next:
+//! `notifications.rs`.
 
 use super::Manager;
+use super::contact::{self, Contact, Table};
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
-use super::overdue::{FutureTime, ReportDeadlines};
 use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
 use crate::net::sync::{lock, secret};
 use crate::program::SHUTDOWN_TIMEOUT;
 use crate::protocol::AgentKind;
-use crate::values::{Timestamp, token};
+use crate::values::{Moment, Timestamp, token};
 use std::io;
 use std::mem;
-use std::thread::Thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum time between two steps while a round is open.
 const STEP_INTERVAL: Duration = Duration::from_millis(100);
@@ -34,6 +34,8 @@ const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
+/// Time without news after which the league says which referees it waits for.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The reason why a league waits.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -47,17 +49,21 @@ pub struct Waiting {
 /// Plays the rounds of a league.
 pub struct RoundLoop<'a> {
     manager: &'a Manager,
-    last_table: Option<Instant>,
-    /// The newest open round that the loop has seen; 0 before the start.
+    pace: Pace,
+}
+
+/// The times by which a league is played. It uses no clock.
+pub struct Pace {
+    /// The newest open round that was begun; 0 before the start.
     round: u32,
     /// The time at which the matches of the open round may begin; `None` until they are assigned.
-    starts_at: Option<FutureTime>,
-    /// The time of the last assignment.
-    assigned_at: Instant,
-    /// The time by which each referee must have reported its matches.
-    reports: ReportDeadlines,
-    /// The time at which the end of the league was published to the referees.
-    ended_at: Option<Instant>,
+    starts_at: Option<Moment>,
+    /// The time until which the referees wait for players to receive the last assignment.
+    players_until: Moment,
+    /// The time from which a further table may be published.
+    next_table_at: Moment,
+    /// The time at which something new was published last.
+    published_at: Moment,
 }
 
 impl<'a> RoundLoop<'a> {
@@ -65,12 +71,7 @@ impl<'a> RoundLoop<'a> {
     pub fn new(manager: &'a Manager) -> RoundLoop<'a> {
         RoundLoop {
             manager,
-            last_table: None,
-            round: 0,
-            starts_at: None,
-            assigned_at: Instant::now(),
-            reports: ReportDeadlines::default(),
-            ended_at: None,
+            pace: Pace::new(Moment::now()),
         }
     }
 
@@ -94,21 +95,24 @@ impl<'a> RoundLoop<'a> {
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
     fn step(&mut self) {
-        let (store, notifier) = (&self.manager.store, &self.manager.notifier);
-        let referees = store.read(|league| notifier.available_referees(league));
+        let (store, contacts) = (&self.manager.store, &self.manager.contacts);
+        let referees = store.read(|league| self.referees(league));
+        let available = contact::available(&referees);
 
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);
         while let Ok(true) = result {
-            result = self.decide_next(&referees);
+            result = self.decide_next(&referees, &available);
         }
 
         // Publish what is new.
+        let now = Moment::now();
         let (threads, mut waiting) = store.read(|league| {
-            let reason = league.waiting_reason(&referees);
-            let threads = self.publish(league, reason.is_none());
-            self.reports.update(league, notifier);
-            (threads, self.waiting(league, reason))
+            let reason = league.waiting_reason(&available);
+            let newest =
+                contacts.with(|table| self.pace.publishable(league, table, reason.is_none(), now));
+            let threads = contacts.publish(league, newest, now);
+            (threads, self.waiting(league, reason, now))
         });
         for thread in threads {
             thread.unpark();
@@ -130,27 +134,29 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Decides and stores the next event. Returns false if there is none.
-    fn decide_next(&mut self, referees: &[String]) -> io::Result<bool> {
-        let store = &self.manager.store;
+    fn decide_next(
+        &mut self,
+        referees: &[(String, Contact)],
+        available: &[String],
+    ) -> io::Result<bool> {
         self.enter_open_round();
         let mut warnings = None; // none unless matches are assigned
-        let is_new = store.commit_event(|league| {
-            let event = self.next_event(league, referees);
+        let is_new = self.manager.store.commit_event(|league| {
+            let event = self.next_event(league, available);
             if let Some(Event::Assigned { .. }) = event {
-                warnings = Some(self.lost_referee_warnings(league, referees));
+                warnings = Some(self.lost_referee_warnings(league, referees, available));
             }
             event
         })?;
 
         // Matches are assigned.
         if let Some(warnings) = warnings {
+            let now = Moment::now();
             for text in warnings {
                 self.manager.say(Level::Warning, "referee_lost", &text);
             }
-            self.starts_at
-                .get_or_insert_with(|| FutureTime::after(self.manager.lead));
-            self.assigned_at = Instant::now();
-            self.reports.clear();
+            self.pace.assign(self.manager.lead, now);
+            self.manager.contacts.with(Table::clear_deadlines);
         }
         Ok(is_new)
     }
@@ -160,12 +166,11 @@ impl<'a> RoundLoop<'a> {
     fn enter_open_round(&mut self) {
         let store = &self.manager.store;
         if let Some(round) = store.read(League::open_round)
-            && round != self.round
+            && round != self.pace.round
         {
             self.manager.hooks.before_round(self.manager, round);
             let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
-            self.round = round;
-            self.starts_at = is_resumed.then(|| FutureTime::after(Duration::ZERO));
+            self.pace.begin(round, is_resumed, Moment::now());
         }
     }
 
@@ -188,13 +193,17 @@ impl<'a> RoundLoop<'a> {
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+    fn lost_referee_warnings(
+        &self,
+        league: &League,
+        referees: &[(String, Contact)],
+        available: &[String],
+    ) -> Vec<String> {
         let mut warnings = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let has_matches = league.open_matches_of(&id, self.round).next().is_some();
-            if has_matches && !available.contains(&id) {
-                let problem = self.manager.notifier.status(&id).problem;
-                let referee = league.name_and_id(&id);
+        for (id, contact) in referees {
+            let has_matches = league.open_matches_of(id, self.pace.round).next().is_some();
+            if has_matches && !available.contains(id) {
+                let (referee, problem) = (league.name_and_id(id), contact.health.problem());
                 warnings.push(format!(
                     "{referee} {problem}; its matches are announced again"
                 ));
@@ -203,74 +212,9 @@ impl<'a> RoundLoop<'a> {
         warnings
     }
 
-    /// Publishes what is new. Returns the threads that have to be woken for it.
-    ///
-    /// The tables of a large league are held back for a while. Referees get an announcement when
-    /// the lead time has passed, `have_players_received`, and the league `may_begin` matches. The
-    /// end of the league is published to referees first, since their players may lack a result.
-    fn publish(&mut self, league: &League, may_begin: bool) -> Vec<Thread> {
-        let notifier = &self.manager.notifier;
-        let before = notifier.published();
-
-        let mut players = league.newest();
-        if players.results != before.players.results {
-            if self.is_table_due(league, before.players) {
-                self.last_table = Some(Instant::now());
-            } else {
-                players.results = before.players.results;
-            }
-        }
-
-        let mut referees = Progress {
-            results: 0, // they get no table
-            ..players
-        };
-        // A referee that registers again gets at once what is published already.
-        let is_published = before.referees.announcement == players.announcement;
-        let has_lead_passed = self.starts_at.as_ref().is_some_and(FutureTime::has_passed);
-        let is_due = may_begin && has_lead_passed;
-        if !(is_published || is_due && self.have_players_received(league, before.players)) {
-            referees.announcement = 0;
-        }
-        players.is_over &= self.have_referees_ended();
-        if referees.is_over {
-            self.ended_at.get_or_insert_with(Instant::now);
-        }
-        notifier.publish(league, Published { players, referees })
-    }
-
-    /// Returns true if a table may be published now. The end of a round or of the league is never
-    /// held back.
-    fn is_table_due(&self, league: &League, published: Progress) -> bool {
-        let players = league.members(AgentKind::Player).len();
-        let interval = TABLE_INTERVAL_PER_PLAYER * players as u32;
-        let last_table = self.last_table;
-        players <= MAX_UNTHROTTLED_PLAYERS
-            || league.rounds_completed > published.rounds
-            || league.is_over()
-            || last_table.is_none_or(|time| time.elapsed() >= interval)
-    }
-
-    /// Returns true if all players that answer have received the newest announcement, or have had
-    /// enough time since the last assignment.
-    fn have_players_received(&self, league: &League, published: Progress) -> bool {
-        self.assigned_at.elapsed() >= PLAYERS_FIRST_TIMEOUT
-            || published.announcement == league.announcement_version
-                && self.manager.notifier.have_received(AgentKind::Player)
-    }
-
-    /// Returns true if all referees that answer have taken the end of the league, or have had
-    /// enough time to finish what they were sending.
-    fn have_referees_ended(&self) -> bool {
-        self.ended_at.is_some_and(|time| {
-            time.elapsed() >= SHUTDOWN_TIMEOUT
-                || self.manager.notifier.have_received(AgentKind::Referee)
-        })
-    }
-
     /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of
     /// referees.
-    fn waiting(&self, league: &League, reason: Option<&str>) -> Waiting {
+    fn waiting(&self, league: &League, reason: Option<&str>, now: Moment) -> Waiting {
         let mut waiting = Waiting::default();
         if let Some((players, referees)) = self.manager.automatic_start
             && !league.started
@@ -287,22 +231,127 @@ impl<'a> RoundLoop<'a> {
         if let Some(reason) = reason {
             let mut text = reason.to_string();
             if reason == NO_REFEREE_REASON {
-                for id in league.ids(AgentKind::Referee) {
-                    let problem = self.manager.notifier.status(&id).problem;
+                for (id, contact) in self.referees(league) {
+                    let problem = contact.health.problem();
                     text += &format!("; {} {problem}", league.name_and_id(&id));
                 }
             }
             waiting.reason = Some(text);
-        } else if let Some(starts_at) = &self.starts_at
-            && !starts_at.has_passed()
+        } else if let Some(starts_at) = self.pace.starts_at
+            && !starts_at.has_passed(now)
         {
-            let (round, time) = (self.round, starts_at.timestamp.time_of_day());
+            let (round, time) = (self.pace.round, starts_at.timestamp.time_of_day());
             let reason = format!("round {round} is announced: its matches begin at {time}");
             waiting.reason = Some(reason);
             waiting.next_at = Some(starts_at.timestamp);
-        } else {
-            waiting.reason = self.reports.describe_awaited_reports(league);
+        } else if self.pace.published_at.plus(IDLE_TIMEOUT).has_passed(now) {
+            waiting.reason = self.awaited_reports(league);
         }
         waiting
+    }
+
+    /// Returns the referees as they are now.
+    fn referees(&self, league: &League) -> Vec<(String, Contact)> {
+        self.manager.contacts.with(|table| table.referees(league))
+    }
+
+    /// Returns the reports that the league waits for.
+    fn awaited_reports(&self, league: &League) -> Option<String> {
+        let mut awaited = Vec::new();
+        for (id, contact) in self.referees(league) {
+            let Some(deadline) = contact.report_by else {
+                continue;
+            };
+            let mut matches = Vec::new();
+            for the_match in league.open_matches_of(&id, self.pace.round) {
+                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
+                matches.push(format!("{} of {a} and {b}", the_match.id));
+            }
+
+            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
+            let until = deadline.timestamp.time_of_day();
+            awaited.push(format!("{referee} to report {matches} (until {until})"));
+        }
+        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
+    }
+}
+
+impl Pace {
+    /// Returns the pace of a league that goes on now.
+    pub fn new(now: Moment) -> Pace {
+        Pace {
+            round: 0,
+            starts_at: None,
+            players_until: now,
+            next_table_at: now,
+            published_at: now,
+        }
+    }
+
+    /// Begins a round. If it `is_resumed`, it has no second lead time.
+    pub fn begin(&mut self, round: u32, is_resumed: bool, now: Moment) {
+        self.round = round;
+        self.starts_at = is_resumed.then_some(now);
+    }
+
+    /// Records that matches of the round were assigned.
+    pub fn assign(&mut self, lead: Duration, now: Moment) {
+        self.starts_at.get_or_insert(now.plus(lead));
+        self.players_until = now.plus(PLAYERS_FIRST_TIMEOUT);
+    }
+
+    /// Returns what may be told now.
+    ///
+    /// The tables of a large league are held back for a while. Referees get an announcement when
+    /// the lead time has passed, the players have it, and the league `may_begin` matches. The end
+    /// of the league is published to referees first, since their players may lack a result.
+    pub fn publishable(
+        &mut self,
+        league: &League,
+        table: &Table,
+        may_begin: bool,
+        now: Moment,
+    ) -> Published {
+        let before = table.published;
+        let mut players = league.newest();
+        if players.results != before.players.results {
+            let member_count = league.members(AgentKind::Player).len();
+            // The end of a round or of the league is never held back.
+            let is_due = member_count <= MAX_UNTHROTTLED_PLAYERS
+                || players.rounds > before.players.rounds
+                || league.is_over()
+                || self.next_table_at.has_passed(now);
+            if is_due {
+                self.next_table_at = now.plus(TABLE_INTERVAL_PER_PLAYER * member_count as u32);
+            } else {
+                players.results = before.players.results;
+            }
+        }
+
+        let mut referees = Progress {
+            results: 0, // they get no table
+            ..players
+        };
+        // A referee that registers again gets at once what is published already.
+        let is_published = before.referees.announcement == players.announcement;
+        let may_begin = may_begin && self.starts_at.is_some_and(|time| time.has_passed(now));
+        let have_players_received = self.players_until.has_passed(now)
+            || before.players.announcement == players.announcement
+                && table.are_settled(AgentKind::Player);
+        if !is_published && !(may_begin && have_players_received) {
+            referees.announcement = 0;
+        }
+
+        // All referees that answer have taken the end, or have had enough time to finish what they
+        // were sending.
+        players.is_over &= before.referees.is_over
+            && (table.are_settled(AgentKind::Referee)
+                || self.published_at.plus(SHUTDOWN_TIMEOUT).has_passed(now));
+
+        let newest = Published { players, referees };
+        if newest != before {
+            self.published_at = now;
+        }
+        newest
     }
 }

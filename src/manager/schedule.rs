@@ -5,10 +5,11 @@
 //! asks for assignments whenever something has changed. These are decisions of the league: they
 //! read the state and return an event.
 
-use super::league::{Event, League, MatchAssignment, Recorded};
+use super::league::{Event, League, MatchAssignment, Member, Recorded};
 use crate::games;
 use crate::protocol::AgentKind;
 use crate::values::Timestamp;
+use std::time::Duration;
 
 impl League {
     /// Returns a sentence about the agents that the league needs to start; `None` if it needs no
@@ -82,6 +83,14 @@ impl League {
         (!assignments.is_empty()).then_some(Event::Assigned { assignments })
     }
 
+    /// Returns the longest time that a referee's open matches can take; zero if it has none.
+    pub fn time_limit(&self, referee: &Member) -> Duration {
+        let round = self.open_round().unwrap_or(0);
+        let matches = self.open_matches_of(&referee.id, round).count() as u32;
+        let turns = games::find(&self.config.league.game_type).map_or(1, |game| game.max_turns);
+        self.config.match_limit(turns) * matches.div_ceil(referee.capacity())
+    }
+
     /// Returns the result of the next match of a round in which a removed player plays. The match
     /// is not played: the other player wins, or neither if both were removed.
     pub fn walkover(&self, round: u32, at: Timestamp) -> Option<Event> {
@@ -89,7 +98,7 @@ impl League {
         for the_match in self.open_matches(round) {
             let failures = the_match.players.each_ref().map(|player| {
                 let is_removed = self.removed.contains(player);
-                is_removed.then(|| "was removed by the operator".to_string())
+                is_removed.then(|| "left by order of the operator".to_string())
             });
             if failures == [None, None] {
                 continue;

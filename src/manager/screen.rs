@@ -4,10 +4,10 @@
 
 use super::Manager;
 use super::league::{League, Match};
-use crate::games::result_status;
-use crate::net::sync::{lock, spawn};
-use crate::program::terminal::{pad, plural, print_line, sanitize, width};
-use crate::protocol::{AgentKind, ResultStatus, Standing};
+use crate::games::game_result;
+use crate::net::sync::{lock, spawn_needed};
+use crate::program::terminal::{describe_result, pad, plural, print_line, sanitize, width};
+use crate::protocol::{AgentKind, Standing};
 use crate::values::{Timestamp, truncate};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ pub fn follow(manager: &Arc<Manager>, hint: Hint) {
     let screen = manager.store.read(|league| Screen::new(league, hint));
     *lock(&manager.screen) = Some(screen);
     let manager = Arc::clone(manager);
-    spawn("screen", move || {
+    spawn_needed("screen", move || {
         while let Some(version) = manager.print_news() {
             (manager.store).wait(READ_INTERVAL, |league| league.version != version);
         }
@@ -166,40 +166,10 @@ impl Screen {
     }
 }
 
-/// Returns `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`; where no number was
-/// drawn, the reason stands in its place.
+/// Returns `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`.
 pub fn result_line(league: &League, the_match: &Match) -> Option<String> {
-    let result = &the_match.recorded.as_ref()?.result;
-    let mut players = the_match.players.each_ref();
-    if result.winner.as_ref() == Some(players[1]) {
-        players.reverse();
-    }
-
-    let [first, second] = players.map(|id| {
-        let name = name(league, id);
-        match result.details.choices.get(id) {
-            Some(Some(choice)) => format!("{name} ({choice})"),
-            _ => name,
-        }
-    });
-    let mut outcome = match (result_status(result), &result.winner) {
-        (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
-        (ResultStatus::Win, _) => format!("{first} beat {second}"),
-        (_, None) => format!("{first} and {second} both lost technically"),
-        (_, Some(_)) => format!("{first} won, {second} lost technically"),
-    };
-
-    if let Some(number) = result.details.drawn_number {
-        outcome += &format!(": the number was {number}");
-    } else if let Some(reason) = &result.details.reason {
-        // It ends with the winner, who stands in the sentence already.
-        let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
-        let mut how = sanitize(how);
-        for id in players {
-            how = how.replacen(id.as_str(), &name(league, id), 1);
-        }
-        outcome += &format!(": {how}");
-    }
+    let result = game_result(&the_match.recorded.as_ref()?.result);
+    let outcome = describe_result(&result, &the_match.players, |id| name(league, id));
     Some(format!("  {:<7} {outcome}", the_match.id))
 }
 

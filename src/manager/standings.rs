@@ -28,7 +28,6 @@ pub struct ChoiceCounts {
 
 /// The results of a player, counted.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct PlayerStats {
     pub record: Record,
     pub points: i32,

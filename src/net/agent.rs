@@ -50,11 +50,6 @@ pub trait Agent: Send + Sync + 'static {
     /// Is called when a method or a path is requested that does not exist. `text` says by whom.
     fn on_not_found(&self, _text: &str) {}
 
-    /// Returns the signature of the agent that owns a token: only the manager knows.
-    fn token_owner(&self, _token: &str) -> Option<String> {
-        None
-    }
-
     /// Returns a page other than `/health`. `query` is the text behind the question mark.
     fn page(&self, _path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
         None
@@ -134,7 +129,7 @@ impl<'a> Tool<'a> {
 pub struct NoArguments {}
 
 /// The reason why a handler does not answer a request.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub enum HandlerError {
     /// The request is wrong: answered with LEAGUE_ERROR or GAME_ERROR.
     Refused(ProtocolError),
@@ -145,8 +140,7 @@ pub enum HandlerError {
 }
 
 /// An error of JSON-RPC.
-#[derive(Debug, Clone, PartialEq)]
-#[allow(missing_docs, reason = "fields of JSON-RPC")]
+#[derive(Debug)]
 pub struct JsonRpcError {
     pub code: i32,
     pub message: String,

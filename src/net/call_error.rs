@@ -20,10 +20,9 @@ pub enum CallError {
     Timeout(Duration),
     /// No program took the connection: refused, host unknown (E009).
     Unreachable(String),
-    /// A program took the connection, and closed it without an HTTP answer (E009).
-    HungUp(String),
-    /// The HTTP answer broke off, or is too long (E009).
-    Truncated(String),
+    /// A program took the connection, and the HTTP answer is missing, broke off, or is too long
+    /// (E009).
+    Broken(String),
     /// No JSON-RPC reply came, but this HTTP status with this body (E009).
     HttpStatus(u16, String),
     /// The answer was a JSON-RPC error: its code and message (E003).
@@ -70,8 +69,7 @@ impl CallError {
         match self {
             CallError::Timeout(_) => ErrorCode::Timeout,
             CallError::Unreachable(_)
-            | CallError::HungUp(_)
-            | CallError::Truncated(_)
+            | CallError::Broken(_)
             | CallError::HttpStatus(..)
             | CallError::Local(_) => ErrorCode::ConnectionError,
             CallError::JsonRpc(..) | CallError::Refused(..) => ErrorCode::MissingField,
@@ -95,10 +93,13 @@ impl CallError {
         )
     }
 
-    /// Returns true if the peer could not be reached. A timeout or a local failure does not count.
-    pub fn is_unreachable(&self) -> bool {
-        use CallError::{HungUp, Truncated, Unreachable};
-        matches!(self, Unreachable(_) | HungUp(_) | Truncated(_))
+    /// Returns true if the peer could not be reached, or gave no answer. A local failure does not
+    /// count.
+    pub fn is_silence(&self) -> bool {
+        matches!(
+            self,
+            CallError::Timeout(_) | CallError::Unreachable(_) | CallError::Broken(_)
+        )
     }
 
     /// Returns true if the peer's machine answers, and no program listens there.
@@ -126,7 +127,33 @@ impl CallError {
 
     /// Returns a sentence about the peer: `answered HTTP 404 "Not Found"`.
     pub fn explain(&self) -> String {
-        self.describe("", "", "")
+        let text = match self {
+            CallError::Timeout(timeout) => {
+                format!("gave no answer within {} s", format_seconds(*timeout))
+            }
+            CallError::Unreachable(reason) => format!("could not be reached ({reason})"),
+            CallError::Broken(reason) => format!("gave no whole answer ({reason})"),
+            CallError::HttpStatus(status, _) if self.page().is_some() => {
+                format!("answered HTTP {status} with a page of text")
+            }
+            CallError::HttpStatus(status, body) => format!("answered HTTP {status} {body:?}"),
+            CallError::JsonRpc(code, message) => {
+                format!("answered JSON-RPC error {code} {message:?}")
+            }
+            _ if self.page().is_some() => "answered with a page of text that is not JSON".into(),
+            CallError::Refused(_, received) => format!("answered {received}"),
+            CallError::InvalidReply(refusal, received) if refusal.is_unexpected_reply() => {
+                format!("answered {received}: {}", refusal.detail())
+            }
+            CallError::InvalidReply(refusal, _) => {
+                format!("answered wrongly: {}", refusal.detail())
+            }
+            CallError::Local(reason) => {
+                format!("was not called, by a fault of our own machine: {reason}")
+            }
+        };
+
+        truncate(&text, 3 * MAX_QUOTED_CHARS)
     }
 
     /// Returns the same without anything that the peer has sent: all may read this.
@@ -139,73 +166,4 @@ impl CallError {
             _ => self.explain(),
         }
     }
-
-    /// Returns the same about a call of `tool`, with the number of attempts (`, at the last of 3
-    /// attempts`) and the expected answer. Each of the three may be empty.
-    pub fn describe(&self, tool: &str, attempts: &str, expected: &str) -> String {
-        let to = with_prefix(" to ", tool);
-        let instead = with_prefix(", expected ", expected);
-        let text = match self {
-            CallError::Timeout(timeout) => {
-                format!(
-                    "gave no answer{to} within {} s{attempts}",
-                    format_seconds(*timeout)
-                )
-            }
-            CallError::Unreachable(reason) | CallError::HungUp(reason) => {
-                let call = with_prefix(" for ", tool);
-                format!("could not be reached ({reason}){call}{attempts}")
-            }
-            CallError::Truncated(reason) => {
-                format!("gave no whole answer{to} ({reason}){attempts}")
-            }
-            CallError::InvalidReply(refusal, _) if !refusal.is_unexpected_reply() => {
-                let call = with_prefix(" ", tool);
-                format!("answered{call} wrongly{attempts}: {}", refusal.detail())
-            }
-            CallError::Local(reason) => {
-                format!("was not called, by a fault of our own machine: {reason}")
-            }
-            _ => {
-                let (answer, mut detail) = self.describe_answer();
-                if expected.is_empty() && !detail.is_empty() {
-                    detail = format!(": {detail}");
-                } else if answer.starts_with('{') {
-                    detail = format!(" ({detail})");
-                } else {
-                    detail.clear();
-                }
-                format!("answered {answer}{to}{attempts}{instead}{detail}")
-            }
-        };
-
-        truncate(&text, 3 * MAX_QUOTED_CHARS)
-    }
-
-    /// Returns the answer that came, as it can stand in a sentence, and what is wrong in it.
-    fn describe_answer(&self) -> (String, String) {
-        let answer = match self {
-            CallError::HttpStatus(status, _) if self.page().is_some() => {
-                format!("HTTP {status} with a page of text")
-            }
-            CallError::HttpStatus(status, body) => format!("HTTP {status} {body:?}"),
-            CallError::JsonRpc(code, message) => format!("JSON-RPC error {code} {message:?}"),
-            _ if self.page().is_some() => "with a page of text that is not JSON".into(),
-            CallError::Refused(_, received) => received.clone(),
-            CallError::InvalidReply(refusal, received) if !received.is_empty() => {
-                return (received.clone(), refusal.detail());
-            }
-            _ => "nothing".into(),
-        };
-        (answer, String::new())
-    }
-}
-
-/// Returns a text behind a prefix, or nothing if the text is empty.
-fn with_prefix(prefix: &str, text: &str) -> String {
-    if text.is_empty() {
-        return String::new();
-    }
-
-    format!("{prefix}{text}")
 }

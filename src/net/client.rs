@@ -68,7 +68,6 @@ impl Peer {
 
 /// The fields of an envelope that the sender of a message chooses.
 #[derive(Debug, Clone, Default)]
-#[allow(missing_docs, reason = "fields of the envelope")]
 pub struct MessageContext {
     pub conversation_id: String,
     pub auth_token: Option<String>,
@@ -159,7 +158,7 @@ impl Client {
         let mut reply = self.send(to, request.spec().method, &packet, to_json(&packet))?;
 
         // Fill in what is known: who answers, and in which conversation.
-        let mut defaults = protocol::fill_defaults(&mut reply, |_, field| match field {
+        let mut defaults = protocol::fill_defaults(&mut reply, |field| match field {
             "sender" => Some(to.sender()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
@@ -208,18 +207,19 @@ impl Client {
 
         // Each copy has its own time and token.
         let mut packet = self.build(message, &context);
-        retain_fields(&mut packet, |key| key != "timestamp" && key != "auth_token");
+        if let Some(fields) = packet.as_object_mut() {
+            fields.retain(|key, _| key != "timestamp" && key != "auth_token");
+        }
         let fields = vec![("recipients", json!(recipients))];
         (self.log).message("message_sent", &packet, fields, Content::Full(&packet));
 
-        let text = to_json(&packet);
-        retain_fields(&mut packet, |key| {
-            key == "message_type" || key == "conversation_id"
-        });
         Broadcast {
             method,
-            header: packet,
-            text,
+            header: json!({
+                "message_type": packet["message_type"],
+                "conversation_id": context.conversation_id,
+            }),
+            text: to_json(&packet),
         }
     }
 
@@ -318,11 +318,29 @@ impl Client {
         result_of(reply)
     }
 
-    /// Posts a body and returns the status and the body of the answer.
+    /// Posts a body and returns the status and the body of the answer. `localhost` is 127.0.0.1, and
+    /// ::1 if no program listens there.
     pub fn post(&self, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
+        let result = self.post_to(&to.endpoint, to, body);
+        let is_refused = result.as_ref().is_err_and(CallError::is_refused);
+        let Some(rest) = to
+            .endpoint
+            .strip_prefix("http://localhost")
+            .filter(|_| is_refused)
+        else {
+            return result;
+        };
+
+        match self.post_to(&format!("http://[::1]{rest}"), to, body) {
+            Err(CallError::Unreachable(_)) => result,
+            second => second,
+        }
+    }
+
+    fn post_to(&self, url: &str, to: &Peer, body: &str) -> Result<(u16, Vec<u8>), CallError> {
         let request = self
             .http
-            .post(&to.endpoint)
+            .post(url)
             .header("Accept", "application/json, text/event-stream") // some servers insist on both
             .header("Connection", "close")
             .content_type("application/json")
@@ -331,7 +349,7 @@ impl Client {
             .build();
         let mut response = request
             .send(body)
-            .map_err(|error| classify(error, to.timeout))?;
+            .map_err(|error| to_call_error(error, to.timeout))?;
 
         let status = response.status().as_u16();
         let body = response
@@ -342,12 +360,10 @@ impl Client {
             Ok(body) if body.len() <= to.max_bytes => Ok((status, body)),
             Ok(_) | Err(ureq::Error::BodyExceedsLimit(_)) => {
                 let reason = format!("it is over {} bytes", to.max_bytes);
-                Err(CallError::Truncated(reason))
+                Err(CallError::Broken(reason))
             }
-            Err(error) => match classify(error, to.timeout) {
-                CallError::Unreachable(reason) | CallError::HungUp(reason) => {
-                    Err(CallError::Truncated(reason))
-                }
+            Err(error) => match to_call_error(error, to.timeout) {
+                CallError::Unreachable(reason) => Err(CallError::Broken(reason)),
                 other => Err(other),
             },
         }
@@ -422,11 +438,11 @@ fn call_fields(to: &Peer, started: Instant, error: Option<&CallError>) -> Vec<Fi
 }
 
 /// Returns why a call failed, and whether it was the fault of our own machine.
-fn classify(error: ureq::Error, timeout: Duration) -> CallError {
+fn to_call_error(error: ureq::Error, timeout: Duration) -> CallError {
     let reason = match &error {
         ureq::Error::Timeout(_) => return CallError::Timeout(timeout),
         ureq::Error::Protocol(_) | ureq::Error::LargeResponseHeader(..) => {
-            return CallError::Truncated(error.to_string());
+            return CallError::Broken(error.to_string());
         }
         ureq::Error::HostNotFound => "host unknown".into(),
         // Linux: no memory, no descriptors (of the system, of the process), no buffers.
@@ -435,16 +451,16 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
         }
         ureq::Error::Io(error) => match error.kind() {
             TimedOut => return CallError::Timeout(timeout),
-            UnexpectedEof => return CallError::HungUp("it hung up without an answer".into()),
+            UnexpectedEof => return CallError::Broken("it hung up without an answer".into()),
             kind @ (ConnectionReset | ConnectionAborted | BrokenPipe) => {
-                return CallError::HungUp(kind.to_string());
+                return CallError::Broken(kind.to_string());
             }
             kind => kind.to_string(),
         },
         other => other.to_string(),
     };
 
-    match local_fault() {
+    match local_error() {
         None => CallError::Unreachable(reason),
         Some(error) => CallError::Local(error.to_string()),
     }
@@ -452,14 +468,8 @@ fn classify(error: ureq::Error, timeout: Duration) -> CallError {
 
 /// Returns the error if our own machine has no descriptor or port left, which the errors of a call
 /// may hide: it tries to take one.
-fn local_fault() -> Option<io::Error> {
+fn local_error() -> Option<io::Error> {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
-}
-
-fn retain_fields(packet: &mut Value, is_retained: impl Fn(&str) -> bool) {
-    if let Some(fields) = packet.as_object_mut() {
-        fields.retain(|key, _| is_retained(key));
-    }
 }
 
 /// Returns the answer to a notification.

@@ -1,10 +1,10 @@
 //! The HTTP server of every agent, built on tiny_http: its worker threads take requests in turn,
 //! and one of them always waits for the next. Every response closes its connection, since
 //! kept-alive connections starve each other in the library's thread pool. What works around the
-//! library's other limits is in `hardening.rs`. Read next: `rpc.rs`, which gives a request its
+//! library's other limits is in `limits.rs`. Read next: `rpc.rs`, which gives a request its
 //! meaning.
 
-use super::hardening::{RequestQueue, reject_large_body, skip_body};
+use super::limits::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
 use std::io::{self, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener};
@@ -33,13 +33,9 @@ pub struct HttpRequest<'a> {
 }
 
 impl HttpRequest<'_> {
-    /// Returns the values of a header; upper and lower case are the same in its name.
+    /// Returns the values of a header.
     pub fn headers(&self, name: &'static str) -> Vec<&str> {
-        let named = self
-            .headers
-            .iter()
-            .filter(|header| header.field.equiv(name));
-        named.map(|header| header.value.as_str().trim()).collect()
+        header_values(self.headers, name)
     }
 
     /// Returns the first value of a header.
@@ -206,9 +202,18 @@ impl HttpServer {
             return Err(self.too_large());
         }
 
-        // After `Connection: Upgrade` the library's body ends with the connection.
-        let is_chunked =
-            (request.headers().iter()).any(|header| header.field.equiv("Transfer-Encoding"));
+        // After `Connection: Upgrade` the library's body ends with the connection, and it does not
+        // find the end of a body in chunks.
+        let values = |name| header_values(request.headers(), name).concat();
+        let is_chunked = !values("Transfer-Encoding").is_empty();
+        if is_chunked
+            && values("Connection")
+                .to_ascii_lowercase()
+                .contains("upgrade")
+        {
+            let text = "send Content-Length: no chunks are read after Connection: Upgrade";
+            return Err(Response::text("411 Length Required", text));
+        }
         let max_unknown = if is_chunked { self.max_body + 1 } else { 0 };
         let limit = content_length.unwrap_or(max_unknown);
 
@@ -235,4 +240,10 @@ impl HttpServer {
             body,
         })
     }
+}
+
+/// Returns the values of a header; upper and lower case are the same in its name.
+fn header_values<'a>(headers: &'a [tiny_http::Header], name: &'static str) -> Vec<&'a str> {
+    let named = headers.iter().filter(|header| header.field.equiv(name));
+    named.map(|header| header.value.as_str().trim()).collect()
 }

@@ -1,9 +1,8 @@
 //! The logs: one JSON line for each event, with all tokens masked. A program has a log of its own,
 //! and shares another with all programs for start, end and faults.
 //!
-//! An agent knows its log file only when it has an id: until then its lines are kept in memory. The
-//! sender of a message logs it in full, the receiver only its start. Lines that unknown
-//! callers can cause are limited in number, so that no sender can fill the disk.
+//! The sender of a message logs it in full, the receiver only its start. Lines that unknown callers
+//! can cause are limited in number, so that no sender can fill the disk.
 
 use super::sync::lock;
 use crate::protocol::IncomingMessage;
@@ -15,13 +14,12 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The importance of a line.
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
-#[allow(missing_docs, reason = "the names say it")]
 pub enum Level {
     Info,
     Warning,
@@ -50,26 +48,19 @@ pub enum Content<'a> {
 /// Maximum number of lines in a second that unknown callers can cause.
 const MAX_UNKNOWN_LINES: u32 = 100;
 /// Maximum difference between two clocks that is not worth a warning.
-const MAX_SKEW: Duration = Duration::from_secs(60);
+const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
 /// Maximum length of the start of a message, in bytes.
 const MAX_START: usize = 500;
-/// Maximum length of the lines that are kept in memory, in bytes.
-const MAX_PENDING: usize = 1 << 20;
 
 /// The log of one program.
 pub struct Log {
     root: PathBuf,
-    target: Mutex<Target>,
+    /// The name of the program in its lines.
+    component: Mutex<String>,
+    file: OnceLock<File>,
     /// The last failure of our own machine.
     last_error: Mutex<String>,
     unknown: Mutex<UnknownLines>,
-}
-
-/// The file of a log; lines are kept until it is known.
-struct Target {
-    component: String,
-    pending: Vec<u8>,
-    file: Option<File>,
 }
 
 /// Number of lines in this second that unknown callers have caused.
@@ -79,15 +70,12 @@ struct UnknownLines {
 }
 
 impl Log {
-    /// Returns a log below `root` whose file is not known yet.
+    /// Returns a log below `root` that has no file of its own yet.
     pub fn new(root: &Path, component: &str) -> Log {
         Log {
             root: root.into(),
-            target: Mutex::new(Target {
-                component: component.into(),
-                pending: Vec::new(),
-                file: None,
-            }),
+            component: Mutex::new(component.into()),
+            file: OnceLock::new(),
             last_error: Mutex::default(),
             unknown: Mutex::new(UnknownLines {
                 since: Instant::now(),
@@ -96,19 +84,18 @@ impl Log {
         }
     }
 
-    /// Opens the file at `path` below the root; lines that were kept are written first.
-    pub fn open(&self, component: &str, path: &str) {
-        let path = self.root.join(path);
-        let file = append_to(&path);
-        if let Err(error) = &file {
-            eprintln!("{}: {error}; nothing is logged", path.display());
+    /// Opens the file of the log, `NAME.log.jsonl` below the root.
+    pub fn open(&self, name: &str) {
+        let path = self.root.join(format!("{name}.log.jsonl"));
+        match append_to(&path) {
+            Ok(file) => drop(self.file.set(file)),
+            Err(error) => eprintln!("{}: {error}; nothing is logged", path.display()),
         }
+    }
 
-        let mut target = lock(&self.target);
-        target.component = component.into();
-        target.file = file.ok();
-        let pending = mem::take(&mut target.pending);
-        target.write(&pending);
+    /// Sets the name of the program in its lines.
+    pub fn set_component(&self, component: &str) {
+        *lock(&self.component) = component.into();
     }
 
     /// Writes a line about a message, with these fields and those of the message itself. With an
@@ -141,14 +128,16 @@ impl Log {
     }
 
     fn component(&self) -> String {
-        lock(&self.target).component.clone()
+        lock(&self.component).clone()
     }
 
-    /// Writes a line. The lock is not held while the line is made.
+    /// Writes a line, in one write: others may write to the same file. A log that cannot be written
+    /// stops nothing.
     fn write(&self, level: Level, event_type: &str, fields: &[Field], content: Content) {
-        let component = self.component();
-        let line = line(&component, level, event_type, fields, content);
-        lock(&self.target).write(&line);
+        if let Some(mut file) = self.file.get() {
+            let line = line(&self.component(), level, event_type, fields, content);
+            let _ = file.write_all(&line);
+        }
     }
 
     /// Writes a line into the log of all programs: start, end, faults of the machine.
@@ -182,9 +171,9 @@ impl Log {
             self.event(Level::Warning, "field_ignored", format!("{from}: {error}"));
         }
 
-        let skew = parsed.envelope.timestamp.abs_diff(Timestamp::now());
-        if skew > MAX_SKEW {
-            let text = format!("{from}'s clock is {} s off ours", skew.as_secs());
+        let offset = parsed.envelope.timestamp.abs_diff(Timestamp::now());
+        if offset > MAX_CLOCK_OFFSET {
+            let text = format!("{from}'s clock is {} s off ours", offset.as_secs());
             self.event(Level::Warning, "clock_skew", text);
         }
     }
@@ -205,17 +194,6 @@ impl Log {
 
         unknown.count += 1;
         unknown.count <= MAX_UNKNOWN_LINES
-    }
-}
-
-impl Target {
-    /// Writes a line, or keeps it. A log that cannot be written stops nothing.
-    fn write(&mut self, line: &[u8]) {
-        if let Some(file) = &mut self.file {
-            let _ = file.write_all(line);
-        } else if self.pending.len() < MAX_PENDING {
-            self.pending.extend_from_slice(line);
-        }
     }
 }
 

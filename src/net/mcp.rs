@@ -11,19 +11,19 @@ use crate::protocol::{
     DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
 };
 use crate::values::truncate;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 /// The versions, newest first. All but the first have a handshake.
 const VERSIONS: [&str; 5] = [
-    STATELESS,
+    LATEST,
     "2025-11-25",
     "2025-06-18",
     "2025-03-26",
     "2024-11-05",
 ];
 /// The version without a handshake.
-const STATELESS: &str = "2026-07-28";
+const LATEST: &str = "2026-07-28";
 /// The field of `_meta` with the version of a stateless client.
 const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 /// The other field of `_meta` that a stateless client must send.
@@ -32,8 +32,7 @@ const CAPABILITIES_KEY: &str = "io.modelcontextprotocol/clientCapabilities";
 const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The parameters of `tools/call`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
+#[derive(Deserialize)]
 pub struct ToolCall {
     pub name: String,
     pub arguments: Option<JsonObject>,
@@ -54,14 +53,14 @@ impl McpRequest<'_> {
     pub fn is_mcp(&self) -> bool {
         match self.method {
             "initialize" | "ping" | "server/discover" | "tools/list" | "tools/call" => true,
-            method => self.is_stateless() || method.starts_with("notifications/"),
+            method => self.is_latest() || method.starts_with("notifications/"),
         }
     }
 
     /// Returns true if the request is of the era without a handshake.
-    fn is_stateless(&self) -> bool {
-        self.params["_meta"][VERSION_KEY] == STATELESS
-            || self.http.header("Mcp-Protocol-Version") == Some(STATELESS)
+    fn is_latest(&self) -> bool {
+        self.params["_meta"][VERSION_KEY] == LATEST
+            || self.http.header("Mcp-Protocol-Version") == Some(LATEST)
     }
 }
 
@@ -73,9 +72,9 @@ pub fn answer<A: Agent>(
     call_tool: impl FnOnce(&str, Value) -> Result<Value, HandlerError>,
 ) -> Result<Value, HandlerError> {
     let McpRequest { method, params, .. } = *request;
-    let is_stateless = request.is_stateless();
-    let checked = if is_stateless {
-        check_stateless(request)
+    let is_latest = request.is_latest();
+    let checked = if is_latest {
+        check_latest(request)
     } else {
         check_mcp_version(request)
     };
@@ -91,13 +90,13 @@ pub fn answer<A: Agent>(
         })),
         "tools/list" => forbid_caching(json!({"tools": list_tools(agent)})),
         "tools/call" => tool_result(params, agent, call_tool)?,
-        "initialize" if !is_stateless => json!({
+        "initialize" if !is_latest => json!({
             "protocolVersion": handshake_version(params),
             "capabilities": {"tools": {}},
             "serverInfo": server,
             "instructions": agent.toolbox().instructions,
         }),
-        "ping" if !is_stateless => {
+        "ping" if !is_latest => {
             agent.on_ping(params["auth_token"].as_str());
             json!({})
         }
@@ -109,7 +108,7 @@ pub fn answer<A: Agent>(
     };
 
     // A stateless client is told in every result who answers.
-    if is_stateless || method == "server/discover" {
+    if is_latest || method == "server/discover" {
         result["_meta"] = json!({SERVER_KEY: server});
     }
     Ok(result)
@@ -142,7 +141,7 @@ fn check_mcp_version(request: &McpRequest) -> Result<(), JsonRpcError> {
 }
 
 /// Checks that a stateless request says who calls, and that its headers equal its body.
-fn check_stateless(request: &McpRequest) -> Result<(), JsonRpcError> {
+fn check_latest(request: &McpRequest) -> Result<(), JsonRpcError> {
     let McpRequest {
         method,
         params,
@@ -172,8 +171,7 @@ fn check_stateless(request: &McpRequest) -> Result<(), JsonRpcError> {
         };
 
         let received = http.header(header).unwrap_or_default();
-        let encoded = format!("=?base64?{}?=", base64(expected)); // for what HTTP cannot carry
-        if received != expected && received != encoded {
+        if received != expected {
             let received = truncate(received, 60);
             let message =
                 format!("header {header}: got {received:?}, but the body says {expected:?}");
@@ -181,26 +179,6 @@ fn check_stateless(request: &McpRequest) -> Result<(), JsonRpcError> {
         }
     }
     Ok(())
-}
-
-fn base64(text: &str) -> String {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut encoded = String::new();
-    for chunk in text.as_bytes().chunks(3) {
-        let mut bytes = [0; 3];
-        bytes[..chunk.len()].copy_from_slice(chunk);
-        let bits = u32::from_be_bytes([0, bytes[0], bytes[1], bytes[2]]);
-
-        for place in 0..4 {
-            let digit = DIGITS[(bits >> (18 - 6 * place)) as usize & 63];
-            encoded.push(if place > chunk.len() {
-                '='
-            } else {
-                digit.into()
-            });
-        }
-    }
-    encoded
 }
 
 /// Returns a result that is complete and must not be cached.
@@ -265,7 +243,7 @@ fn list_tools<A: Agent>(agent: &A) -> Vec<Value> {
         for entry in MessageSpec::accepted_by(A::KIND) {
             let mut schema = entry.schema.clone();
             if let Some(required) = schema["required"].as_array_mut() {
-                required.retain(|name| !DEFAULTED_FIELDS.iter().any(|supplied| name == supplied));
+                required.retain(|name| !DEFAULTED_FIELDS.iter().any(|field| name == field));
             }
             list.push(tool_entry(entry.method, entry.description, schema, false));
         }

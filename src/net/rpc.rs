@@ -16,8 +16,6 @@ use crate::protocol::{
     MessageSpec, ProtocolError, RefereeRegisterRequest, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, peer_text, truncate};
-use serde::Deserialize;
-use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use std::net::{IpAddr, Ipv4Addr};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -30,16 +28,13 @@ const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are 
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 
 /// The body of a POST to `/mcp`.
-enum Incoming {
-    /// A league message without a JSON-RPC object around it. It is answered without one, too.
-    Bare(Value),
-    /// A request, or a notification if it has no id.
-    Call {
-        /// The text of the id, as it came.
-        id: Option<String>,
-        method: String,
-        params: Value,
-    },
+struct Incoming {
+    /// The text of the id, as it came; none if it is a notification.
+    id: Option<String>,
+    /// The method; none for a league message without a JSON-RPC object around it, which is answered
+    /// without one, too.
+    method: Option<String>,
+    params: Value,
 }
 
 /// An agent as the HTTP server sees it.
@@ -50,6 +45,8 @@ pub struct RpcServer<A> {
     pub client: Arc<Client>,
     /// The origins of the pages of this agent.
     pub own_origins: Vec<String>,
+    /// The address at which it listens. Programs of this machine call from it.
+    pub own_address: IpAddr,
     /// Prints a line on the terminal.
     pub print_error: fn(&str),
 }
@@ -116,16 +113,18 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Returns the address of the caller. A browser on this machine that was led here under a
-    /// foreign host name counts as another machine.
+    /// Returns the address of the caller, 127.0.0.1 for this machine. A browser on this machine that
+    /// was led here under a foreign host name counts as another machine.
     fn peer(&self, http: &HttpRequest) -> IpAddr {
-        let host = http.header("Host");
-        let is_own = host.is_none_or(|host| self.is_own(&format!("http://{host}")));
-        if http.peer.is_loopback() && !is_own {
-            return Ipv4Addr::UNSPECIFIED.into();
+        if !http.peer.is_loopback() && http.peer != self.own_address {
+            return http.peer;
         }
 
-        http.peer
+        let host = http.header("Host");
+        match host.is_none_or(|host| self.is_own(&format!("http://{host}"))) {
+            true => Ipv4Addr::LOCALHOST.into(),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        }
     }
 
     fn is_own(&self, origin: &str) -> bool {
@@ -141,38 +140,38 @@ impl<A: Agent> RpcServer<A> {
             return Response::new("403 Forbidden", "");
         }
 
-        match parse_body(&http.body) {
-            Err(response) => response,
-            Ok(Incoming::Bare(message)) => {
-                match self.run_method("", message, self.peer(http), Vec::new()) {
-                    Ok(result) => Response::new(OK, result.to_string()),
-                    Err(error) => error_response("null", error),
-                }
+        let Incoming { id, method, params } = match parse_body(&http.body) {
+            Ok(incoming) => incoming,
+            Err(response) => return response,
+        };
+        let Some(method) = method else {
+            return match self.run("", params, self.peer(http), false) {
+                Ok(message) => Response::new(OK, message.to_string()),
+                Err(error) => error_response("null", error),
+            };
+        };
+
+        match (id, self.answer(&method, params, http)) {
+            (None, _) => Response::new("202 Accepted", ""),
+            (Some(id), Ok(result)) => {
+                let result = to_json(&result);
+                let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
+                Response::new(OK, reply)
             }
-            Ok(Incoming::Call { id, method, params }) => {
-                match (id, self.dispatch(&method, params, http)) {
-                    (None, _) => Response::new("202 Accepted", ""),
-                    (Some(id), Ok(result)) => {
-                        let result = to_json(&result);
-                        let reply = format!(r#"{{"jsonrpc":"2.0","result":{result},"id":{id}}}"#);
-                        Response::new(OK, reply)
-                    }
-                    (Some(id), Err(error)) => error_response(&id, error),
-                }
-            }
+            (Some(id), Err(error)) => error_response(&id, error),
         }
     }
 
-    /// Runs a method of the Model Context Protocol, or a league request.
-    fn dispatch(
+    /// Answers a method of the Model Context Protocol, or a league request.
+    fn answer(
         &self,
         method: &str,
         params: Value,
         http: &HttpRequest,
     ) -> Result<Value, HandlerError> {
         if !params.is_object() {
-            let fault = FieldError::new(&params, "an object").in_field("params");
-            return Err(HandlerError::json_rpc(-32602, fault.to_string()));
+            let error = FieldError::new(&params, "an object").in_field("params");
+            return Err(HandlerError::json_rpc(-32602, error.to_string()));
         }
 
         let peer = self.peer(http);
@@ -182,40 +181,22 @@ impl<A: Agent> RpcServer<A> {
             http,
         };
         if request.is_mcp() {
-            let call_tool = |name: &str, arguments| self.call_as_tool(name, arguments, peer);
+            let call_tool = |name: &str, arguments| self.run(name, arguments, peer, true);
             return mcp::answer(&request, &*self.agent, &self.client.sender(), call_tool);
         }
 
-        self.run_method(method, params, peer, Vec::new())
-    }
-
-    /// Runs a tool. A tool that is a message needs no envelope.
-    fn call_as_tool(
-        &self,
-        name: &str,
-        mut arguments: Value,
-        peer: IpAddr,
-    ) -> Result<Value, HandlerError> {
-        let mut defaults = Vec::new();
-        if let Some(MessageSpec { message_type, .. }) = MessageSpec::by_method(name) {
-            defaults = protocol::fill_defaults(&mut arguments, |packet, field| match field {
-                "message_type" => Some(message_type.to_string()),
-                "league_id" => self.client.league_id(),
-                _ => self.default_value(message_type, packet, field),
-            });
-        }
-        self.run_method(name, arguments, peer, defaults)
+        self.run(method, params, peer, false)
     }
 
     /// Runs a league request or a tool. The `message_type` decides; the method may be the name of
-    /// its tool, the message type itself, or unknown. `defaults` are the fields that were filled
-    /// in.
-    pub fn run_method(
+    /// its tool, the message type itself, or unknown. The arguments of a tool call need no
+    /// envelope.
+    pub fn run(
         &self,
         method: &str,
         mut params: Value,
         peer: IpAddr,
-        mut defaults: Vec<&str>,
+        is_tool_call: bool,
     ) -> Result<Value, HandlerError> {
         let by_type = params["message_type"]
             .as_str()
@@ -245,11 +226,21 @@ impl<A: Agent> RpcServer<A> {
             return Err(wrong_method(method, spec));
         }
 
-        // Fill in what a registration may leave out.
-        if registration_sender(spec.message_type).is_some() {
-            defaults.extend(protocol::fill_defaults(&mut params, |packet, field| {
-                self.default_value(spec.message_type, packet, field)
-            }));
+        // Fill in what is known.
+        let new_sender = match spec.message_type {
+            RefereeRegisterRequest::NAME => Some("referee:new"),
+            LeagueRegisterRequest::NAME => Some("player:new"),
+            _ => None,
+        };
+        let mut defaults = Vec::new();
+        if is_tool_call || new_sender.is_some() {
+            defaults = protocol::fill_defaults(&mut params, |field| match field {
+                "message_type" if is_tool_call => Some(spec.message_type.into()),
+                "league_id" if is_tool_call => self.client.league_id(),
+                "sender" => Some(new_sender.unwrap_or("launcher").into()),
+                "conversation_id" => Some(new_conversation("supplied")),
+                _ => None,
+            });
         }
         self.answer_message(&params, peer, &defaults)
     }
@@ -311,27 +302,6 @@ impl<A: Agent> RpcServer<A> {
             Ok(None) => Ok(ok()),
             Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
             Err(error) => self.refuse(params, peer, error),
-        }
-    }
-
-    /// Returns the value of a field that a request leaves out, if it is known.
-    fn default_value(&self, message_type: &str, packet: &Value, field: &str) -> Option<String> {
-        match field {
-            "sender" => {
-                if let Some(sender) = registration_sender(message_type) {
-                    return Some(sender.into());
-                }
-
-                let token = packet["auth_token"].as_str();
-                let owner = token.and_then(|token| self.agent.token_owner(token));
-                Some(owner.unwrap_or("launcher".into()))
-            }
-            "conversation_id" => {
-                let subject = packet["match_id"].as_str().unwrap_or(message_type);
-                let subject = truncate(&subject.to_ascii_lowercase(), 60);
-                Some(format!("conv-supplied-{subject}"))
-            }
-            _ => None,
         }
     }
 
@@ -444,7 +414,11 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
 
     let has = |key: &str| request.get(key).is_some();
     if has("message_type") && !has("jsonrpc") && !has("method") {
-        return Ok(Incoming::Bare(request));
+        return Ok(Incoming {
+            id: None,
+            method: None,
+            params: request,
+        });
     }
     if !has("method") && (has("result") || has("error")) {
         return Err(Response::new("202 Accepted", "")); // a response, although we have asked nothing
@@ -455,7 +429,7 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         id,
         Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))
     );
-    let id = id.map(|id| id_text(id, body));
+    let id = id.map(Value::to_string);
     let method = request["method"].as_str().unwrap_or_default().to_string();
     if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
         let id = id.filter(|_| is_valid_id).unwrap_or("null".into());
@@ -466,23 +440,11 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
     let params = request.get_mut("params").map(Value::take);
     let params = params.filter(|params| !params.is_null());
     let params = params.unwrap_or_else(|| json!({}));
-    Ok(Incoming::Call { id, method, params })
-}
-
-/// Returns the text of an id. That of an integer over 64 bits is taken from the body.
-fn id_text(id: &Value, body: &[u8]) -> String {
-    #[derive(Deserialize)]
-    struct RequestId<'a> {
-        #[serde(borrow)]
-        id: &'a RawValue,
-    }
-
-    if id.is_f64()
-        && let Ok(request) = serde_json::from_slice::<RequestId>(body)
-    {
-        return request.id.to_string();
-    }
-    id.to_string()
+    Ok(Incoming {
+        id,
+        method: Some(method),
+        params,
+    })
 }
 
 /// The reason of a call that has failed by a panic.
@@ -496,15 +458,6 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, H
             format!("Internal error: {PANIC}"),
         ))
     })
-}
-
-/// Returns the sender of a registration that names none; `None` for other messages.
-fn registration_sender(message_type: &str) -> Option<&'static str> {
-    match message_type {
-        RefereeRegisterRequest::NAME => Some("referee:new"),
-        LeagueRegisterRequest::NAME => Some("player:new"),
-        _ => None,
-    }
 }
 
 fn wrong_method(method: &str, spec: &MessageSpec) -> HandlerError {
@@ -526,6 +479,6 @@ fn error_response(id: &str, error: HandlerError) -> Response {
     if let Some(data) = error.data {
         body["data"] = data;
     }
-    let whole = format!(r#"{{"jsonrpc":"2.0","error":{body},"id":{id}}}"#);
-    Response::new(error.status, whole)
+    let reply = format!(r#"{{"jsonrpc":"2.0","error":{body},"id":{id}}}"#);
+    Response::new(error.status, reply)
 }

@@ -2,6 +2,7 @@
 //! panic: what our locks protect is complete at every moment.
 
 use crate::system;
+use std::process;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
 use std::time::Duration;
@@ -15,6 +16,16 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<Thread> {
     let started = thread::Builder::new().name(name.into()).spawn(work);
     started.ok().map(|handle| handle.thread().clone())
+}
+
+/// Starts a thread that its program needs, when the machine has one. Without it the program would
+/// wait for ever, so it ends.
+pub fn spawn_needed(name: &str, work: impl FnOnce() + Send + 'static) {
+    let _ = system::retry(|| thread::Builder::new().name("first".into()).spawn(|| {}));
+    if spawn(name, work).is_none() {
+        eprintln!("the machine has no thread left for {name:?}; end other programs");
+        process::exit(1);
+    }
 }
 
 /// A value that threads share and wait for.

@@ -1,8 +1,8 @@
 //! What a player prints: the results of its matches, and problems, each in one sentence that its
 //! author can act on. Texts of others are cut, and tokens and control characters in them replaced.
 
-use crate::program::terminal::{MAX_NAME, plural, sanitize};
-use crate::protocol::{GameError, GameResult, LeagueCompleted, ResultStatus};
+use crate::program::terminal::{MAX_NAME, describe_result, plural, sanitize};
+use crate::protocol::{GameError, GameResult, LeagueCompleted};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
 use std::collections::BTreeMap;
 
@@ -11,58 +11,19 @@ pub fn about_match(match_id: &str, text: &str) -> String {
     sanitize(&format!("{}: {text}", truncate(match_id, MAX_NAME)))
 }
 
-/// Describes the result of a match with names: of Even/Odd with the choices and the number.
+/// Describes the result of a match, with the names of the players.
 pub fn result(
     result: &GameResult,
     own_id: &str,
     opponent_id: &str,
     names: &BTreeMap<String, String>,
 ) -> String {
-    let name = |id: &str| truncate(names.get(id).map_or(id, String::as_str), MAX_NAME);
-    let opponent = name(opponent_id);
-    let reason = result.reason.as_deref().unwrap_or_default();
-    if result.status == ResultStatus::TechnicalLoss {
-        return match result.winner_player_id.as_deref() {
-            None => format!("you and {opponent} both failed, so nobody wins"),
-            Some(winner) if winner == own_id => {
-                format!("{opponent} {}, so you win", failure(reason, opponent_id))
-            }
-            Some(_) => format!("you {}, so {opponent} wins", failure(reason, own_id)),
-        };
-    }
-
-    let outcome = match result.winner_player_id.as_deref() {
-        None => "drew with",
-        Some(winner) if winner == own_id => "beat",
-        Some(_) => "lost to",
-    };
-    let choice = |id: &str| result.choices.get(id).copied().flatten();
-    if let (Some(own_choice), Some(opponent_choice), Some(number)) =
-        (choice(own_id), choice(opponent_id), result.drawn_number)
-    {
-        return format!(
-            "you ({own_choice}) {outcome} {opponent} ({opponent_choice}), the number was {number}"
-        );
-    }
-    let mut reason = reason.to_string();
-    for id in [own_id, opponent_id] {
-        reason = reason.replacen(id, &name(id), 1);
-    }
-    format!("you {outcome} {opponent}: {reason}")
-}
-
-/// Returns how the loser has failed, in a few words: it got the details with each attempt.
-fn failure(reason: &str, loser: &str) -> &'static str {
-    let how = reason.strip_prefix(loser).unwrap_or_default();
-    let failures = [
-        (" answered HTTP 503 ", "did not answer"), // says a relay
-        (" answered ", "answered wrongly"),
-        (" gave no ", "did not answer"),
-        (" could not be reached ", "did not answer"),
-        (" was removed ", "left by order of the operator"),
-    ];
-    let known = failures.iter().find(|(begin, _)| how.starts_with(begin));
-    known.map_or("failed", |(_, words)| words)
+    let players = [own_id.into(), opponent_id.into()];
+    describe_result(result, &players, |id| match names.get(id) {
+        _ if id == own_id => "you".into(),
+        Some(name) => truncate(name, MAX_NAME),
+        None => truncate(id, MAX_NAME),
+    })
 }
 
 /// Describes a GAME_ERROR: what was wrong, what is expected, and the consequence.
@@ -83,25 +44,36 @@ pub fn game_error(error: &GameError) -> String {
     about_match(&error.match_id, &text)
 }
 
-/// Describes the end of the league: the champion, and our rank.
+/// Describes the end of the league: the champion, the players with as many points, and our rank.
 pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
     let champion = &league.champion;
-    let name = truncate(&champion.display_name, MAX_NAME);
-    let id = truncate(&champion.player_id, MAX_NAME);
     let mut text = format!(
-        "Champion: {name} ({id}) with {}",
+        "Champion: {} with {}",
+        with_id(&champion.display_name, &champion.player_id),
         plural(champion.points, "point")
     );
 
-    let all_points: Vec<i32> = (league.final_standings.iter())
-        .map(|row| row.points)
-        .collect();
-    for row in &league.final_standings {
+    let rows = &league.final_standings;
+    let mut link = ", as many as";
+    for row in rows {
+        if row.points == champion.points && row.player_id != champion.player_id {
+            let name = row.display_name.as_ref().unwrap_or(&row.player_id);
+            text += &format!("{link} {}", with_id(name, &row.player_id));
+            link = " and";
+        }
+    }
+
+    let all_points: Vec<i32> = rows.iter().map(|row| row.points).collect();
+    for row in rows {
         if row.player_id == player_id {
             text += &format!("; you are {}", place(row.rank, row.points, &all_points));
         }
     }
     sanitize(&text)
+}
+
+fn with_id(name: &str, id: &str) -> String {
+    format!("{} ({})", truncate(name, MAX_NAME), truncate(id, MAX_NAME))
 }
 
 /// Returns a player's place among the points of all players: `2 of 4 with 3 points, as many as

@@ -13,7 +13,6 @@ use std::sync::Arc;
 
 /// The file. The oldest match is the first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct HistoryFile {
     pub player_id: String,
     pub league_id: String,

@@ -19,7 +19,6 @@ const MAX_MOVES: u32 = 1000;
 
 /// A match that we have joined, as in its newest invitation.
 #[derive(Debug)]
-#[allow(missing_docs, reason = "fields of the invitation")]
 pub struct JoinedMatch {
     pub round_id: u32,
     pub opponent_id: String,

@@ -12,7 +12,6 @@ use std::time::{Duration, Instant};
 
 /// A match that this player has played.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct PastMatch {
     pub match_id: String,
     pub conversation_id: String,
@@ -41,7 +40,6 @@ pub fn record(player_id: &str, matches: &[PastMatch]) -> Record {
 
 /// The knowledge of a player when it must choose.
 #[derive(Debug, Clone)]
-#[allow(missing_docs, reason = "the names say it")]
 pub struct Turn {
     pub player_id: String,
     pub opponent_id: String,

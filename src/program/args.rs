@@ -4,12 +4,12 @@
 use super::terminal::{print_error, print_line};
 use crate::json::is_similar;
 use std::collections::BTreeMap;
+use std::env;
+use std::ffi::OsString;
 use std::fmt::Display;
-use std::iter::Peekable;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
-use std::vec::IntoIter;
 
 /// The options of every program: what it is, and the files that it uses.
 pub const COMMON: &str = "
@@ -89,42 +89,6 @@ pub struct Args {
     options: BTreeMap<&'static str, Vec<String>>,
 }
 
-/// An option, as its line in the help text says.
-struct OptionSpec {
-    name: &'static str,
-    /// The name of its value; empty if it has none.
-    value: &'static str,
-}
-
-/// Reads the lines of a help text.
-fn option_specs(help: &'static str) -> Vec<OptionSpec> {
-    let mut specs = Vec::new();
-
-    for line in help.lines() {
-        if let Some((left, _)) = line.trim_start().split_once("  ") {
-            let (name, value) = left.split_once(' ').unwrap_or((left, ""));
-            specs.push(OptionSpec { name, value });
-        }
-    }
-
-    specs
-}
-
-/// Returns the arguments of the process, without the name of the program.
-pub fn process_arguments() -> Result<Vec<String>, Exit> {
-    let mut arguments = Vec::new();
-    for argument in std::env::args_os().skip(1) {
-        match argument.into_string() {
-            Ok(text) => arguments.push(text),
-            Err(other) => {
-                let problem = format!("the argument {other:?} is not UTF-8 text");
-                return Err(Exit::usage(problem));
-            }
-        }
-    }
-    Ok(arguments)
-}
-
 /// Prints why a program ends, and returns its exit code.
 pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
     let Err(exit) = end else {
@@ -141,16 +105,32 @@ pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
 impl Usage {
     /// Runs the program and prints why it ends.
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
-        let args = process_arguments().and_then(|arguments| self.parse(arguments));
+        let arguments = env::args_os().skip(1).map(OsString::into_string);
+        let args = match arguments.collect() {
+            Ok(arguments) => self.parse(arguments),
+            Err(argument) => Err(Exit::usage(format!("{argument:?} is not UTF-8"))),
+        };
         exit_code(self.name, args.and_then(run))
     }
 
     /// Reads the options.
     pub fn parse(&self, arguments: Vec<String>) -> Result<Args, Exit> {
         let mut args = Args::default();
+        let options = self.options();
         let mut arguments = arguments.into_iter().peekable();
         while let Some(argument) = arguments.next() {
-            self.parse_option(&argument, &mut arguments, &mut args)?;
+            let Some((name, value_name)) = options.get_key_value(&*argument) else {
+                return Err(self.unknown(&argument));
+            };
+
+            let mut value = String::new();
+            if !value_name.is_empty() {
+                let next = arguments.next_if(|next| !next.starts_with("--"));
+                value = next.ok_or_else(|| {
+                    Exit::usage(format!("{name} needs a value: {name} {value_name}"))
+                })?;
+            }
+            args.options.entry(name).or_default().push(value);
         }
 
         if args.has("--help") {
@@ -165,51 +145,27 @@ impl Usage {
         Ok(args)
     }
 
-    /// Reads an option with its value, if it has one: `--port 8101` or `--port=8101`.
-    fn parse_option(
-        &self,
-        argument: &str,
-        rest: &mut Peekable<IntoIter<String>>,
-        args: &mut Args,
-    ) -> Result<(), Exit> {
-        let (name, joined) = match argument.split_once('=') {
-            Some((name, value)) => (name, Some(value.to_string())),
-            None => (argument, None),
-        };
-
-        let options = self.options();
-        let Some(option) = options.iter().find(|option| option.name == name) else {
-            return Err(self.unknown(name));
-        };
-
-        let takes_value = !option.value.is_empty();
-        let value = match joined {
-            Some(value) if takes_value => value,
-            Some(value) => return Err(self.unknown(&value)),
-            None if takes_value => {
-                let next = rest.next_if(|next| !next.starts_with("--"));
-                next.ok_or_else(|| missing_value(option))?
+    /// Returns the options, with the names of their values; empty if an option has none.
+    fn options(&self) -> BTreeMap<&'static str, &'static str> {
+        let mut options = BTreeMap::new();
+        for help in self.options.iter().chain(&[FOR_PROGRAMS]) {
+            for line in help.lines() {
+                if let Some((left, _)) = line.trim_start().split_once("  ") {
+                    let (name, value_name) = left.split_once(' ').unwrap_or((left, ""));
+                    options.insert(name, value_name);
+                }
             }
-            None => String::new(),
-        };
-
-        args.options.entry(option.name).or_default().push(value);
-        Ok(())
-    }
-
-    fn options(&self) -> Vec<OptionSpec> {
-        let texts = self.options.iter().chain(&[FOR_PROGRAMS]);
-        texts.flat_map(|help| option_specs(help)).collect()
+        }
+        options
     }
 
     /// Returns the error for an unknown argument, with the known option that was perhaps meant.
     fn unknown(&self, argument: &str) -> Exit {
+        let name = argument.split('=').next().unwrap_or_default();
         let options = self.options();
-        let similar = options
-            .iter()
-            .find(|option| is_similar(argument, option.name));
+        let similar = options.keys().find(|option| is_similar(name, option));
         let hint = match similar {
-            Some(similar) => format!("did you mean {}?", similar.name),
+            Some(similar) => format!("did you mean {similar}?"),
             None => format!("{} --help lists all", self.name),
         };
         Exit::usage(format!("unknown argument {argument:?}; {hint}"))
@@ -220,11 +176,6 @@ impl Usage {
         let codes = "0 done, 1 failed, 2 wrong use or configuration, or port in use";
         format!("{about}\n\nusage: {name} [OPTIONS]\n\noptions:{options}\n\nexit codes: {codes}")
     }
-}
-
-fn missing_value(spec: &OptionSpec) -> Exit {
-    let (name, value) = (spec.name, spec.value);
-    Exit::usage(format!("{name} needs a value: {name} {value}"))
 }
 
 impl Args {

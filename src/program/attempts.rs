@@ -1,7 +1,7 @@
 //! The attempts at a task that can fail: how many there are, and the delays between them. Every
 //! wait between two attempts is here: for registrations (`session.rs`), for the questions and
 //! results of a referee (`referee.rs`, `referee/match_play.rs`) and for notifications
-//! (`manager/recipient.rs`).
+//! (`manager/contact.rs`).
 
 use super::config::{Backoff, RetryPolicy};
 use std::thread;
@@ -77,9 +77,9 @@ impl RetryPolicy {
 
     /// Returns the longest time that all attempts can take, if each takes `timeout`.
     pub fn max_total_time(&self, timeout: Duration) -> Duration {
-        let delays: Duration = (1..self.max_retries)
+        let total: Duration = (1..self.max_retries)
             .map(|failed| self.max_delay(failed))
             .sum();
-        timeout * self.max_retries + delays
+        timeout * self.max_retries + total
     }
 }

@@ -4,8 +4,6 @@
 //! A key that is unknown, missing, of a wrong type or illegal ends the program with one line that
 //! names the file and the key. Read next: `args.rs`.
 
-#![allow(missing_docs, reason = "the keys of the files say it")]
-
 use super::storage;
 use crate::games::{self, Scoring};
 use crate::protocol::AgentKind;

@@ -1,5 +1,5 @@
-//! The credentials of an agent, `data/agents/ID.json`, with which it is the same agent after a
-//! restart.
+//! The credentials of an agent, `data/agents/NAME.json`, with which it is the same agent after a
+//! restart. The name is the id that it asks for, else its kind and its port: it never changes.
 //!
 //! They are saved before the agent registers for the first time, with a key of its own and no
 //! token: an agent that is killed before the answer came shows the key again and gets the same
@@ -9,10 +9,9 @@ use super::args::Exit;
 use super::storage::{self, Access};
 use crate::values::Endpoint;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 
 /// The identity of an agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +26,9 @@ pub struct Credentials {
     pub manager: String,
     /// Its own URL.
     pub endpoint: String,
+    /// The data folder of its program, with its whole path.
+    #[serde(default)]
+    pub folder: PathBuf,
     /// Its token; none until it is registered, or if the manager gives none.
     pub token: Option<String>,
     /// True if the manager sends the token with its requests.
@@ -36,8 +38,13 @@ pub struct Credentials {
 }
 
 /// Returns the file of an agent's credentials.
-pub fn file(data: &Path, id: &str) -> PathBuf {
-    data.join("agents").join(format!("{id}.json"))
+pub fn file(data: &Path, name: &str) -> PathBuf {
+    data.join("agents").join(format!("{name}.json"))
+}
+
+/// Returns the whole path of a folder, if the system can tell.
+pub fn absolute(folder: &Path) -> PathBuf {
+    path::absolute(folder).unwrap_or(folder.into())
 }
 
 /// Locks an id until the returned file is closed.
@@ -56,61 +63,32 @@ fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
 }
 
 impl Credentials {
-    /// Reads the saved credentials of an agent; none if they are missing, or those of a program
-    /// that saves other fields. Without a key they are damaged, and an error.
-    pub fn load(data: &Path, id: &str) -> Result<Option<Credentials>, Exit> {
-        let path = file(data, id);
-        match storage::read_json::<Value>(&path) {
-            Ok(None) => Ok(None),
-            Ok(Some(saved)) if saved["registration_key"].is_string() => {
-                Ok(serde_json::from_value(saved).ok())
-            }
-            _ => Err(Exit::failure(format!(
-                "{} is damaged; put it back, or remove it to register as a new agent",
-                path.display()
-            ))),
-        }
+    /// Reads the saved credentials of an agent; none if they are missing. Damaged ones are an error.
+    pub fn load(data: &Path, name: &str) -> Result<Option<Credentials>, Exit> {
+        let path = file(data, name);
+        storage::read_json(&path).map_err(|_| {
+            let hint = "put it back, or remove it to register as a new agent";
+            Exit::failure(format!("{} is damaged; {hint}", path.display()))
+        })
     }
 
-    /// Returns the saved credentials of an earlier run of this agent. Those with a token are
-    /// preferred, then those with the same id, then those in the file of their id. If there are
-    /// none, a damaged file that no program uses is an error: it may be that of this agent.
-    pub fn find_saved(&self, data: &Path) -> Result<Option<Credentials>, Exit> {
-        let mut earlier = Vec::new();
-        let mut damaged = Ok(None);
-        let files = fs::read_dir(data.join("agents")).into_iter().flatten();
-        for file in files.flatten() {
-            let name = file.file_name().to_string_lossy().into_owned();
-            let Some(id) = name.strip_suffix(".json") else {
-                continue;
-            };
-            match Credentials::load(data, id) {
-                Ok(saved) => earlier.extend(saved.map(|saved| (saved.agent_id == id, saved))),
-                Err(exit) if id == self.agent_id || lock(data, id).is_ok() => damaged = Err(exit),
-                Err(_) => {}
-            }
+    /// Refuses a copy of the credentials of an agent that runs in another folder of this machine.
+    pub fn check_is_no_copy(&self, data: &Path, name: &str) -> Result<(), Exit> {
+        let (id, other) = (&self.agent_id, &self.folder);
+        if *other == absolute(data) || !file(other, name).exists() || lock(other, id).is_ok() {
+            return Ok(());
         }
 
-        earlier.retain(|(_, saved)| self.may_continue(saved));
-        earlier.sort_by_key(|(is_original, saved)| {
-            let is_same = saved.agent_id == self.agent_id;
-            (saved.token.is_some(), is_same, *is_original)
-        });
-        earlier.pop().map_or(damaged, |(_, saved)| Ok(Some(saved)))
-    }
-
-    /// Returns true if saved credentials are those of this agent, from its id or its endpoint, and
-    /// of use: their league is not over, or their manager is still the same.
-    fn may_continue(&self, saved: &Credentials) -> bool {
-        let is_same_agent = saved.agent_id == self.agent_id
-            || Endpoint::is_same_address(&saved.endpoint, &self.endpoint);
-
-        let is_same_manager = Endpoint::is_same_address(&saved.manager, &self.manager);
-        is_same_agent && (is_same_manager || saved.is_active())
+        let (copy, other) = (file(data, name), other.display());
+        let hint = "end that program, or remove the copy to register as another agent";
+        Err(Exit::failure(format!(
+            "{} is a copy: {id} runs on this machine, in the folder {other}; {hint}",
+            copy.display()
+        )))
     }
 
     /// Returns true if the agent is registered in a league that is not over.
-    fn is_active(&self) -> bool {
+    pub fn is_active(&self) -> bool {
         self.token.is_some() && !self.is_over
     }
 
@@ -130,12 +108,7 @@ impl Credentials {
     }
 
     /// Saves the credentials.
-    pub fn save(&self, data: &Path) -> io::Result<()> {
-        storage::replace_json(&file(data, &self.agent_id), Access::Owner, self)
-    }
-
-    /// Deletes the saved credentials.
-    pub fn delete(&self, data: &Path) {
-        let _ = fs::remove_file(file(data, &self.agent_id));
+    pub fn save(&self, data: &Path, name: &str) -> io::Result<()> {
+        storage::replace_json(&file(data, name), Access::Owner, self)
     }
 }

@@ -17,13 +17,14 @@ use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueError, LeagueRegisterRequest,
-    LeagueRegisterResponse, ProtocolError, RefereeRegisterRequest, RegistrationStatus,
+    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
+    ProtocolError, RefereeRegisterRequest, RegistrationStatus, RoundCompleted,
 };
-use crate::values::{check_identifier, constant_time_eq};
+use crate::values::{Endpoint, check_identifier, constant_time_eq};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::fs::File;
+use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -34,7 +35,9 @@ const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Number of ping intervals without a word of the manager after which an agent registers again.
 const MAX_SILENCE: u32 = 2;
 /// Number of ping intervals without a word of the manager after which an agent ends.
-const MAX_ABSENCE: u32 = 30;
+const MAX_MISSED_PINGS: u32 = 30;
+/// The same after the last round, when only the end of the league can be missing.
+const MAX_MISSED_PINGS_AT_THE_END: u32 = 5;
 
 /// The start of the reason for which a removed player is rejected.
 pub const REMOVED: &str = "Removed by the operator";
@@ -58,8 +61,12 @@ struct SessionState {
     id_lock: Option<(String, File)>,
     /// True if the manager has sent a request.
     is_active: bool,
-    /// The time of the manager's last request or answer; none if it does not know the agent.
-    heard_at: Option<Instant>,
+    /// The time of the manager's last request or answer.
+    last_seen: Option<Instant>,
+    /// True if a program at the manager's address has refused our token.
+    is_unknown: bool,
+    /// True if the manager has announced no further round after the last one.
+    is_last_round_over: bool,
     /// The lines about why the agent waits: each was printed once.
     wait_lines: BTreeSet<String>,
     /// The end of the league, once it has come.
@@ -119,66 +126,100 @@ impl Session {
 
     /// Waits until the league is over.
     ///
-    /// An agent may miss the end, and a laptop may get another address. So if the manager proves
-    /// itself, and has been silent for too long or has called at an old address, the agent asks to
-    /// be registered again. Another league accepts it only with `--stay`.
+    /// An agent may miss the end, a laptop may get another address, and another program may take
+    /// the manager's port for a while. So the agent asks to be registered again if its token was
+    /// refused or, with a manager that proves itself, if that has been silent for too long or has
+    /// called at an old address. Another league accepts it only with `--stay`.
     fn wait_for_end(&self, participant: &dyn Participant) -> Result<(), Exit> {
         let ping_interval = self.program.config.system.timeouts.ping_interval_sec.0;
         loop {
-            let state = (self.state).wait_until(CHECK_INTERVAL, |state| state.end.is_some());
+            let mut state = (self.state).wait_until(CHECK_INTERVAL, |state| {
+                state.end.is_some() || state.is_unknown
+            });
             if let Some(end) = &state.end {
                 return end.clone();
             }
-            let silence = state.heard_at.map_or(Duration::MAX, |time| time.elapsed());
+            let is_unknown = mem::take(&mut state.is_unknown);
+            let silence = state.last_seen.map_or(Duration::MAX, |time| time.elapsed());
+            let max_missed = match state.is_last_round_over {
+                true => MAX_MISSED_PINGS_AT_THE_END,
+                false => MAX_MISSED_PINGS,
+            };
             let credentials = state.credentials.clone();
             drop(state);
 
-            let Some(credentials) = credentials.filter(|own| own.proves_itself) else {
+            let Some(credentials) = credentials else {
                 continue;
             };
+            let is_lost = silence >= ping_interval * MAX_SILENCE;
             let has_moved = self.program.current_endpoint() != credentials.endpoint;
-            if !has_moved && silence < ping_interval * MAX_SILENCE {
+            if !is_unknown && !(credentials.proves_itself && (is_lost || has_moved)) {
                 continue;
             }
-            let is_accepted = self.try_to_register(participant, &credentials, !self.stays())?;
-            if !is_accepted && !self.stays() && silence >= ping_interval * MAX_ABSENCE {
-                let problem = "the league manager does not answer any more";
-                return Err(Exit::failure(problem));
+
+            match self.try_to_register(participant, &credentials, !self.stays()) {
+                Err(exit) if is_lost => return Err(exit),
+                // Our own manager was there a moment ago.
+                Err(exit) => self.print_once(format!(
+                    "{}; waiting for our own league manager",
+                    exit.message
+                )),
+                Ok(false) if !self.stays() && silence >= ping_interval * max_missed => {
+                    let problem = "the league manager does not answer any more";
+                    return Err(Exit::failure(problem));
+                }
+                Ok(_) => {}
             }
+        }
+    }
+
+    /// Prints a line about why the agent waits, unless it has been printed.
+    fn print_once(&self, text: String) {
+        if self.state.lock().wait_lines.insert(text.clone()) {
+            print_error(&text);
         }
     }
 
     /// Returns the credentials of an earlier run with their id locked, or new ones.
     fn load_credentials(&self) -> Result<Credentials, Exit> {
+        let new = self.new_credentials();
+        let (data, name) = (&self.program.data, &self.program.name);
+        let saved = Credentials::load(data, name)?;
+        if let Some(saved) = &saved {
+            saved.check_is_no_copy(data, name)?;
+        }
         if let Some(id) = &self.program.requested_id {
             self.lock_id(id)?;
         }
-
-        let new = self.new_credentials();
-        let Some(saved) = new.find_saved(&self.program.data)? else {
+        let Some(saved) = saved else {
             return Ok(new);
         };
 
+        let is_same_manager = Endpoint::is_same_address(&saved.manager, &new.manager);
+        if !is_same_manager && !saved.is_active() {
+            return Ok(new);
+        }
         // A manager that was named may be the same one at another address.
         if !self.program.args.has("--manager") {
             saved.check_may_replace(&new.manager, &self.program.data)?;
         }
         self.lock_id(&saved.agent_id)?;
-        Ok(saved)
+        Ok(Credentials {
+            folder: new.folder,
+            ..saved
+        })
     }
 
-    /// Returns new credentials with a key and no token. They are named by the id that is asked for,
-    /// else by the port.
+    /// Returns new credentials with a key and no token.
     fn new_credentials(&self) -> Credentials {
         let program = &self.program;
-        let default_id = format!("new-{}", program.port);
-
         Credentials {
-            agent_id: program.requested_id.clone().unwrap_or(default_id),
+            agent_id: program.name.clone(),
             registration_key: secret(32),
             league_id: program.league_id().into(),
             manager: program.config.manager().into(),
             endpoint: program.endpoint.clone(),
+            folder: credentials::absolute(&program.data),
             token: None,
             proves_itself: false,
             is_over: false,
@@ -198,11 +239,11 @@ impl Session {
 
     /// Registers with credentials that are saved before. Requests that come meanwhile wait. A
     /// manager at another address must know the credentials.
-    pub fn register(&self, participant: &dyn Participant, old: &Credentials) -> Result<(), Exit> {
+    fn register(&self, participant: &dyn Participant, old: &Credentials) -> Result<(), Exit> {
         self.state.lock().credentials = None; // the manager's next request may carry a new token
 
         let (config, data) = (&self.program.config, &self.program.data);
-        old.save(data)?;
+        old.save(data, &self.program.name)?;
         let has_moved = old.check_may_replace(config.manager(), data).is_err();
         let mut attempts = Attempts::endless(config.system.retry_policy);
         while !self.try_to_register(participant, old, has_moved)? {
@@ -224,14 +265,11 @@ impl Session {
         // The id may be that of another agent of this data folder.
         let id = &new.agent_id;
         self.lock_id(id)?;
-        if is_new && let Some(saved) = Credentials::load(data, id)? {
-            saved.check_may_replace(&new.manager, data)?;
-        }
 
         // From now on it signs and logs with its id.
         let client = &self.program.client;
         client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
-        client.log.open(id, &format!("agents/{id}.log.jsonl"));
+        client.log.set_component(id);
         if !is_new {
             let text = format!("{id} is known again");
             client.log.system_event(Level::Info, "resumed", text);
@@ -239,10 +277,7 @@ impl Session {
         participant.on_registered(&new, is_new)?;
 
         // Save the new credentials, and let requests through.
-        new.save(data)?;
-        if old.agent_id != *id && old.token.is_none() {
-            old.delete(data);
-        }
+        new.save(data, &self.program.name)?;
 
         let name = sanitize(&self.program.entry.display_name);
         let text = format!("{name} is {id} in {}", sanitize(&new.league_id));
@@ -251,10 +286,11 @@ impl Session {
             let before = state.credentials.as_ref().map(|before| &before.agent_id);
             let is_expected = before == Some(&id) && state.wait_lines.is_empty();
             state.credentials = Some(Arc::new(new));
-            state.heard_at = Some(Instant::now());
+            state.last_seen = Some(Instant::now());
             state.wait_lines.clear();
             if is_new {
                 state.end = None; // of the league before
+                state.is_last_round_over = false;
             }
             is_expected
         });
@@ -302,9 +338,7 @@ impl Session {
             Err(error) => format!("waiting for {manager}: it {}", error.explain()),
         };
 
-        if self.state.lock().wait_lines.insert(text.clone()) {
-            print_error(&text);
-        }
+        self.print_once(text);
         Ok(false)
     }
 
@@ -400,17 +434,20 @@ impl Session {
         Ok(credentials)
     }
 
+    /// Records that the manager does not know our token any more, so that the agent registers again.
+    pub fn record_refused_token(&self) {
+        self.state.update(|state| state.is_unknown = true);
+    }
+
+    /// Records the end of a round.
+    pub fn record_round(&self, round: &RoundCompleted) {
+        self.state.lock().is_last_round_over = round.next_round_id.is_none();
+    }
+
     /// Records a ping or another request. Only those of the manager carry our own token.
     pub fn record_ping(&self, token: Option<&str>) {
         if self.is_own_token(token) {
-            self.state.lock().heard_at = Some(Instant::now());
-        }
-    }
-
-    /// Records an error of which the manager informs us. If it does not know us, we ask why.
-    pub fn record_error(&self, error: &LeagueError) {
-        if error.error_code == ErrorCode::PlayerNotRegistered {
-            self.state.lock().heard_at = None;
+            self.state.lock().last_seen = Some(Instant::now());
         }
     }
 
@@ -455,17 +492,12 @@ impl Session {
                 is_over: true,
                 ..Credentials::clone(&credentials)
             };
-            let _ = credentials.save(&self.program.data);
+            let _ = credentials.save(&self.program.data, &self.program.name);
         }
 
-        self.finish(Ok(()))
-    }
-
-    /// Ends the agent, unless it has ended already; then returns false.
-    pub fn finish(&self, end: Result<(), Exit>) -> bool {
         self.state.update(|state| {
             let is_first = state.end.is_none();
-            state.end.get_or_insert(end);
+            state.end.get_or_insert(Ok(()));
             is_first
         })
     }

@@ -38,10 +38,10 @@ pub fn league_folder(data: &Path, league_id: &str) -> PathBuf {
 
 /// Repeats an attempt to open a file while no file descriptor is left: under a flood of connections
 /// they become free again.
-fn wait_for_descriptor<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
+fn wait_for_free_file<T>(attempt: impl Fn() -> io::Result<T>) -> io::Result<T> {
     loop {
         match attempt() {
-            Err(error) if system::is_without_descriptor(&error) => thread::sleep(RETRY_INTERVAL),
+            Err(error) if system::is_out_of_files(&error) => thread::sleep(RETRY_INTERVAL),
             result => return result,
         }
     }
@@ -61,7 +61,7 @@ fn open(path: &Path, access: Access, is_new: bool) -> io::Result<File> {
     if access == Access::Owner {
         system::restrict_to_owner(&mut options);
     }
-    wait_for_descriptor(|| options.open(path)).map_err(|error| with_path(path, error))
+    wait_for_free_file(|| options.open(path)).map_err(|error| with_path(path, error))
 }
 
 /// Returns the same error with the path of the file.
@@ -126,7 +126,7 @@ pub fn read_text(path: &Path) -> io::Result<String> {
         ));
     }
 
-    let text = wait_for_descriptor(|| fs::read_to_string(path));
+    let text = wait_for_free_file(|| fs::read_to_string(path));
     let text = text.map_err(|error| with_path(path, error))?;
     Ok(text.trim_start_matches(BYTE_ORDER_MARK).into())
 }

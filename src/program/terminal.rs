@@ -1,34 +1,25 @@
 //! Output on the user's terminal. Names may be in any script, so a text in a column is measured by
 //! its width on the screen.
 
-use crate::protocol::{ErrorCode, GameError, GameOver, LeagueError, ProtocolError};
+use crate::protocol::{
+    DEFAULTED_FIELDS, ErrorCode, GameError, GameOver, GameResult, LeagueError, ProtocolError,
+    ResultStatus,
+};
 use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::io::{IsTerminal, Write, stderr, stdout};
+use std::io::{Write, stderr, stdout};
 use std::net::IpAddr;
 use std::time::{Duration, Instant};
 
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
-/// Maximum number of columns of a line on a terminal.
-const MAX_COLUMNS: usize = 80;
 /// Minimum time between two lines of unknown agents, on average.
 const LINE_INTERVAL: Duration = Duration::from_secs(1);
 /// The time whose lines may be printed at once: twenty.
 const BURST: Duration = Duration::from_secs(20);
 /// Minimum time until the same line is printed again.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(600);
-/// The fields of a message that are not shown.
-const ENVELOPE: [&str; 6] = [
-    "protocol",
-    "message_type",
-    "sender",
-    "timestamp",
-    "conversation_id",
-    "auth_token",
-];
-
 /// Returns a text of another program as it can be shown: without tokens, and without characters
 /// that move the cursor or turn the text around.
 pub fn sanitize(text: &str) -> String {
@@ -41,45 +32,14 @@ fn is_unsafe(c: char) -> bool {
         || matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{2069}')
 }
 
-/// Prints a line on standard output, wrapped if that is a terminal.
+/// Prints a line on standard output. A terminal that is closed is no error.
 pub fn print_line(text: &str) {
-    print_whole_line(&wrap(text, stdout().is_terminal()));
-}
-
-/// Prints a line that may be copied. A terminal that is closed is no error.
-pub fn print_whole_line(text: &str) {
     let _ = stdout().write_all(format!("{text}\n").as_bytes());
 }
 
 /// Prints a line on standard error, for a problem that the user can solve.
 pub fn print_error(text: &str) {
-    let text = wrap(&sanitize(text), stderr().is_terminal());
-    let _ = stderr().write_all(format!("{text}\n").as_bytes());
-}
-
-/// Breaks the lines of a terminal that are too long between words. They continue after four spaces.
-pub fn wrap(text: &str, is_terminal: bool) -> String {
-    if !is_terminal {
-        return text.into();
-    }
-
-    let mut wrapped = String::new();
-    let mut column = 0;
-    for word in text.split_inclusive([' ', '\n']) {
-        let end = column + width(word.trim_end());
-        if column > 0 && end > MAX_COLUMNS {
-            wrapped.pop(); // the space
-            wrapped += "\n    ";
-            column = 4;
-        }
-
-        wrapped += word;
-        column += width(word);
-        if word.ends_with('\n') {
-            column = 0;
-        }
-    }
-    wrapped
+    let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
 }
 
 /// Standard output of a program that may be quiet.
@@ -110,7 +70,7 @@ pub struct LineLimit {
 
 impl LineLimit {
     /// Returns true if a line may be printed now, and counts it.
-    pub fn admit(&mut self, line: &str, now: Instant) -> bool {
+    pub fn allow(&mut self, line: &str, now: Instant) -> bool {
         self.printed
             .retain(|_, time| now.duration_since(*time) < REPEAT_INTERVAL);
         let used_until = self.used_until.map_or(now, |time| time.max(now)) + LINE_INTERVAL;
@@ -126,14 +86,15 @@ impl LineLimit {
 
 /// Returns the number of columns that a text takes on the screen.
 pub fn width(text: &str) -> usize {
-    let wide = text.chars().filter(|c| is_wide(*c));
-    text.chars().count() + wide.count()
+    let double = text.chars().filter(|c| is_double(*c));
+    text.chars().count() + double.count()
 }
 
 /// Returns true for a character of two columns, such as those of Chinese and Japanese.
-fn is_wide(c: char) -> bool {
-    matches!(u32::from(c), 0x1100..=0x115f | 0x2e80..=0xa4cf | 0xac00..=0xd7a3 | 0xf900..=0xfaff
-        | 0xff01..=0xff60 | 0xffe0..=0xffe6 | 0x1f300..=0x1faff | 0x20000..=0x3fffd)
+fn is_double(c: char) -> bool {
+    matches!(c, '\u{1100}'..='\u{115f}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7a3}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff01}'..='\u{ff60}'
+        | '\u{1f300}'..='\u{1faff}' | '\u{20000}'..)
 }
 
 /// Returns a text with spaces behind it, that many columns wide.
@@ -147,6 +108,56 @@ pub fn plural(number: impl Into<i64>, noun: &str) -> String {
         1 => format!("1 {noun}"),
         number => format!("{number} {noun}s"),
     }
+}
+
+/// Describes the result of a match: `Ada (even) beat Bob (odd): the number was 8`. Where no number
+/// was drawn, the reason stands in its place.
+pub fn describe_result(
+    result: &GameResult,
+    players: &[String; 2],
+    name: impl Fn(&str) -> String,
+) -> String {
+    let mut players = players.each_ref();
+    if result.winner_player_id.as_ref() == Some(players[1]) {
+        players.reverse();
+    }
+
+    let [first, second] = players.map(|id| match result.choices.get(id) {
+        Some(Some(choice)) => format!("{} ({choice})", name(id)),
+        _ => name(id),
+    });
+    let outcome = match (result.status, &result.winner_player_id) {
+        (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
+        (ResultStatus::Win, _) => format!("{first} beat {second}"),
+        (_, None) => format!("{first} and {second} both lost technically"),
+        (_, Some(_)) => format!("{first} won, {second} lost technically"),
+    };
+    if let Some(number) = result.drawn_number {
+        return format!("{outcome}: the number was {number}");
+    }
+
+    // The reason ends with the winner, who stands in the sentence already.
+    let reason = result.reason.as_deref().unwrap_or_default();
+    let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+    let how = replace_ids(&sanitize(how), players, name);
+    format!("{outcome}: {how}")
+}
+
+/// Replaces the ids of players by their names, except in quoted texts.
+fn replace_ids(text: &str, ids: [&String; 2], name: impl Fn(&str) -> String) -> String {
+    let mut replaced = String::new();
+    let mut is_quoted = false;
+    for part in text.split_inclusive('"') {
+        let mut named = part.to_string();
+        if !is_quoted {
+            for id in ids {
+                named = named.replacen(id.as_str(), &name(id), 1);
+            }
+        }
+        replaced += &named;
+        is_quoted ^= part.ends_with('"') && !part.ends_with("\\\"");
+    }
+    replaced
 }
 
 /// Describes a message that was refused. A message that only informs is shown even if it is faulty,
@@ -175,7 +186,7 @@ pub fn describe_refusal(packet: &Value, peer: IpAddr, refusal: &ProtocolError) -
         && let Some(fields) = packet.as_object()
     {
         let mut body = fields.clone();
-        body.retain(|name, _| !ENVELOPE.contains(&name.as_str()));
+        body.retain(|name, _| !DEFAULTED_FIELDS.contains(&name.as_str()) && name != "auth_token");
         let body = Value::Object(body).to_string();
         text += &format!("; it says {}", truncate(&body, 4 * MAX_QUOTED_CHARS));
     }

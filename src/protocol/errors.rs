@@ -14,7 +14,6 @@ macro_rules! error_codes {
         /// The error codes of the protocol.
         #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
         #[serde(from = "String")]
-        #[allow(missing_docs, reason = "the names say it")]
         pub enum ErrorCode {
             $(#[serde(rename = $code)] $variant,)*
             /// A code of another program that the protocol does not have. It is never sent.

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use std::mem;
 
 /// A message that was received.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 pub struct IncomingMessage<M> {
     /// The envelope.
     pub envelope: Envelope,
@@ -36,7 +36,7 @@ pub const DEFAULTED_FIELDS: [&str; 7] = [
 /// fields that were filled in.
 pub fn fill_defaults(
     packet: &mut Value,
-    known: impl Fn(&Value, &str) -> Option<String>,
+    known: impl Fn(&str) -> Option<String>,
 ) -> Vec<&'static str> {
     let mut filled_in = Vec::new();
     if !packet.is_object() {
@@ -54,7 +54,7 @@ pub fn fill_defaults(
             "protocol" => Some(PROTOCOL.into()),
             "arrival_timestamp" if packet["message_type"] != GameJoinAck::NAME => None,
             "arrival_timestamp" | "timestamp" => Some(Timestamp::now().to_string()),
-            _ => known(packet, field),
+            _ => known(field),
         };
         if let Some(value) = value {
             packet[field] = value.into();
@@ -86,9 +86,9 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
 
     // Else find out which fields are invalid. Optional ones are removed.
     let mut packet = packet.clone();
-    let mut findings = check(&mut packet, &spec.schema);
-    let ignored = mem::take(&mut findings.ignored);
-    findings.into_result()?;
+    let mut result = check(&mut packet, &spec.schema);
+    let ignored = mem::take(&mut result.ignored);
+    result.into_result()?;
     Ok(decode(&packet, spec, ignored)?)
 }
 
@@ -115,9 +115,9 @@ fn unknown_type(packet: &Value) -> ProtocolError {
     };
     let error = FieldError::new(received, expected).in_field("message_type");
 
-    let mut findings = check(&mut packet.clone(), &schema_of::<Envelope>());
-    findings.errors.push(error.clone());
-    findings.into_result().err().unwrap_or(error).into()
+    let mut result = check(&mut packet.clone(), &schema_of::<Envelope>());
+    result.errors.push(error.clone());
+    result.into_result().err().unwrap_or(error).into()
 }
 
 /// Decodes a message whose fields are valid.

@@ -147,8 +147,8 @@ impl MessageSpec {
 
     /// Returns the request of a method; the message type itself is accepted as method too.
     pub fn by_method(name: &str) -> Option<&'static MessageSpec> {
-        let mut specs = MESSAGES.iter().filter(|_| !name.is_empty());
-        specs.find(|spec| spec.method == name || spec.message_type == name)
+        let mut found = MESSAGES.iter().filter(|_| !name.is_empty());
+        found.find(|spec| spec.method == name || spec.message_type == name)
     }
 }
 

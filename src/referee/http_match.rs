@@ -2,18 +2,15 @@
 //! A failure of our own machine (no thread, a full disk) aborts the match.
 
 use super::Referee;
-use super::assignments::Assignment;
 use super::match_play::{Aborted, MatchIo};
-use crate::games::{Move, match_result};
+use super::tasks::Assignment;
+use crate::games::match_result;
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
 use crate::program::Program;
-use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{
-    AgentKind, Call, GameError, GameInvitation, GameOver, GameResult, MatchState, Message, StatusOk,
-};
+use crate::protocol::{AgentKind, Call, GameError, GameOver, GameResult, Message, StatusOk};
 use crate::values::Timestamp;
 use std::io;
 use std::sync::Arc;
@@ -46,6 +43,13 @@ impl HttpMatch<'_> {
         if is_ours { Ok(()) } else { Err(Aborted) }
     }
 
+    /// Returns where a player is now, unless the match is no longer ours.
+    fn recipient(&self, seat: usize, timeout: Duration) -> Option<(Peer, MessageContext)> {
+        let mut tasks = self.referee.tasks.lock();
+        let current = tasks.current(self.assignment)?.assignment.as_ref()?;
+        Some(recipient(self.program(), current, seat, timeout))
+    }
+
     /// Returns a task that sends a notification to a player, unless the match is no longer ours.
     fn notification(
         &self,
@@ -54,9 +58,7 @@ impl HttpMatch<'_> {
     ) -> impl FnOnce() -> Result<(), CallError> + Send + 'static {
         let client = Arc::clone(&self.program().client);
         let timeout = self.program().config.game_over_limit();
-        let mut assignments = self.referee.assignments.lock();
-        let current = assignments.current(self.assignment);
-        let recipient = current.map(|current| recipient(self.program(), current, seat, timeout));
+        let recipient = self.recipient(seat, timeout);
 
         move || {
             if let Some((peer, context)) = recipient {
@@ -100,34 +102,16 @@ impl MatchIo for HttpMatch<'_> {
         self.program().seed
     }
 
-    /// A failure of our own machine is waited for in a game by turns, which would begin again.
     fn call<C: Call<Reply: Message>>(
         &self,
         seat: usize,
         question: &C,
         timeout: Duration,
     ) -> Result<C::Reply, CallError> {
-        let mut attempts = Attempts::endless(self.config().retry_policy);
-        loop {
-            let mut assignments = self.referee.assignments.lock();
-            let Some(current) = assignments.current(self.assignment) else {
-                return Err(CallError::Local("the match is no longer ours".into()));
-            };
-
-            current.state = match question.name() {
-                GameInvitation::NAME => MatchState::WaitingForPlayers,
-                _ => MatchState::CollectingChoices,
-            };
-            let (peer, context) = recipient(self.program(), current, seat, timeout);
-            drop(assignments); // no lock is held during a call
-
-            match self.program().client.call(&peer, question, &context) {
-                Err(error) if error.is_local() && self.assignment.game.max_turns > 1 => {
-                    attempts.wait();
-                }
-                result => return result,
-            }
-        }
+        let Some((peer, context)) = self.recipient(seat, timeout) else {
+            return Err(CallError::Local("the match is no longer ours".into()));
+        };
+        self.program().client.call(&peer, question, &context)
     }
 
     fn send_error(&self, seat: usize, error: GameError) {
@@ -177,14 +161,9 @@ impl MatchIo for HttpMatch<'_> {
         Timestamp::now()
     }
 
-    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
-        let mut assignments = self.referee.assignments.lock();
-        self.check_saved(assignments.save_moves(self.assignment, moves))
-    }
-
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
         let result = match_result(result, &self.program().config.league.scoring);
-        let mut assignments = self.referee.assignments.lock();
-        self.check_saved(assignments.save(self.assignment, result))
+        let mut tasks = self.referee.tasks.lock();
+        self.check_saved(tasks.save(self.assignment, result))
     }
 }

@@ -1,7 +1,7 @@
 //! The messages of a match: the questions to players, the checks of their replies, and what they
 //! are told when they fail and when the match is over.
 
-use super::assignments::Assignment;
+use super::tasks::Assignment;
 use crate::games::Move;
 use crate::net::call_error::CallError;
 use crate::protocol::{
@@ -150,13 +150,8 @@ impl Seat<'_> {
         failure: &CallError,
         attempts: u32,
     ) -> String {
-        let attempts = match attempts {
-            1 => String::new(),
-            _ => format!(", at the last of {attempts} attempts"),
-        };
-
-        let (method, expected) = self.names(question);
-        failure.describe(method, &attempts, expected)
+        let (method, _) = self.names(question);
+        format!("{} ({method}, attempt {attempts})", failure.explain())
     }
 
     /// Returns GAME_ERROR for a player whose reply was not the expected one.
@@ -167,9 +162,8 @@ impl Seat<'_> {
         retry_info: RetryInfo,
         consequence: &str,
     ) -> GameError {
-        let (method, expected) = self.names(question);
-        let mut refusal =
-            ProtocolError::new(failure.code(), failure.describe(method, "", expected));
+        let (_, expected) = self.names(question);
+        let mut refusal = ProtocolError::new(failure.code(), failure.explain());
         if let CallError::InvalidReply(wrong, _) = failure
             && !wrong.is_unexpected_reply()
         {

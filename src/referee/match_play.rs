@@ -7,8 +7,8 @@
 //! program plays over HTTP (`http_match.rs`), the tests play a script. The messages are in
 //! `match_messages.rs`. Read next: `player/invitations.rs`, the player's side.
 
-use super::assignments::Assignment;
 use super::match_messages::{Question, Seat};
+use super::tasks::Assignment;
 use crate::games::{Move, MoveMessages};
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
@@ -52,8 +52,6 @@ pub trait MatchIo: Sync {
     fn time_elapsed(&self) -> Duration;
     /// Returns the wall clock, for the deadlines in messages.
     fn clock(&self) -> Timestamp;
-    /// Writes the moves of a match that is not over to disk. Fails like `save`.
-    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted>;
     /// Writes the result to disk. Fails if the match is no longer ours, or if the disk fails.
     fn save(&self, result: &GameResult) -> Result<(), Aborted>;
 }
@@ -62,17 +60,15 @@ pub trait MatchIo: Sync {
 /// tokens.
 pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
     let game = assignment.game;
-    let mut moves = assignment.moves.clone();
+    let mut moves = Vec::new();
     let mut failures = [None, None]; // by seat
 
-    // Invite both players at the same time, unless the match goes on after a restart.
-    if moves.is_empty() {
-        let answers = io.in_parallel(&[0, 1], |seat| {
-            PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
-        })?;
-        for (seat, answer) in answers.into_iter().enumerate() {
-            failures[seat] = answer?.err();
-        }
+    // Invite both players at the same time.
+    let answers = io.in_parallel(&[0, 1], |seat| {
+        PlayerCall::new(assignment, seat, Question::Join, io).repeat(PlayerCall::invite)
+    })?;
+    for (seat, answer) in answers.into_iter().enumerate() {
+        failures[seat] = answer?.err();
     }
 
     // Collect moves until the game is over or a player has failed.
@@ -89,11 +85,6 @@ pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResu
             }
         }
         seats = game.players_to_move(&moves);
-        // After the last move the result is saved instead. A referee that is killed before plays the
-        // match again.
-        if failures == [None, None] && !seats.is_empty() {
-            io.save_moves(&moves)?;
-        }
     }
 
     // Decide who has won.

@@ -2,7 +2,7 @@
 //! with `Instant`, never with timestamps.
 
 use serde::{Deserialize, Serialize};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use time::{
     OffsetDateTime, PrimitiveDateTime, UtcOffset, format_description::BorrowedFormatItem,
     macros::format_description,
@@ -76,6 +76,42 @@ impl Timestamp {
     /// Returns the time between two moments, in either direction.
     pub fn abs_diff(self, other: Timestamp) -> Duration {
         (self.0 - other.0).unsigned_abs()
+    }
+}
+
+/// A moment on both clocks: the one that never jumps, and the one that people read.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Moment {
+    instant: Instant,
+    /// The moment for people.
+    pub timestamp: Timestamp,
+}
+
+impl Moment {
+    /// Returns the present.
+    pub fn now() -> Moment {
+        Moment {
+            instant: Instant::now(),
+            timestamp: Timestamp::now(),
+        }
+    }
+
+    /// Returns the moment that is so much later.
+    pub fn plus(self, time: Duration) -> Moment {
+        Moment {
+            instant: self.instant + time,
+            timestamp: self.timestamp.plus(time),
+        }
+    }
+
+    /// Returns the time from `now` to this moment; zero if it is in the past.
+    pub fn time_left(self, now: Moment) -> Duration {
+        self.instant.saturating_duration_since(now.instant)
+    }
+
+    /// Returns true if the moment is not in the future.
+    pub fn has_passed(self, now: Moment) -> bool {
+        self.instant <= now.instant
     }
 }
 

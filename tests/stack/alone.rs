@@ -130,7 +130,7 @@ fn file_that_cannot_be_written_is_reported_once_and_stops_no_league() {
 #[test]
 fn twenty_lines_are_printed_at_once_then_one_a_second_and_none_twice() {
     let (mut limit, start) = (LineLimit::default(), Instant::now());
-    let mut admit = |line: &str, seconds| limit.admit(line, start + Duration::from_secs(seconds));
+    let mut admit = |line: &str, seconds| limit.allow(line, start + Duration::from_secs(seconds));
     for n in 0..20 {
         assert!(admit(&format!("first {n}"), 100), "{n}");
     }

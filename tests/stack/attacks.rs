@@ -111,40 +111,6 @@ fn flooded_practice_goes_on_where_it_was() {
 }
 
 #[test]
-#[cfg_attr(
-    not(target_os = "linux"),
-    ignore = "only Linux shows a process its descriptors"
-)]
-fn flooded_referee_does_not_begin_a_game_by_turns_again() {
-    let (test, mut manager) = with_manager("");
-    test.play("tic_tac_toe");
-    manager.restart(&test, "--players 2");
-    let options = format!("--manager {} --referee-id REF01", manager.url());
-    let referee = test.start_limited("ulimit -n 41", "referee", &options);
-    let _first = test.agent(&manager, "P01", "play blocks");
-    let gate = Gate::default();
-    let last = slow_player("P02", "", &gate, |asked| {
-        asked["message_type"] == "CHOOSE_MOVE_CALL"
-    });
-    register_player(&manager.url(), "P02", &last.url);
-
-    // The referee is flooded while it waits for the second player's first move.
-    last.first("CHOOSE_MOVE_CALL");
-    let connections = flood(&referee.url());
-    referee.wait_for_error("restarting the process");
-    gate.open();
-    drop(connections);
-    manager.wait_for_success();
-
-    let calls = last.received("CHOOSE_MOVE_CALL");
-    let conversation = &calls[0]["conversation_id"];
-    let is_same = |call: &Value| call["conversation_id"] == *conversation;
-    assert!(calls.iter().all(is_same), "{calls:?}");
-    assert_eq!(last.received("GAME_INVITATION").len(), 1);
-    assert_eq!(test.count("Recorded"), 1);
-}
-
-#[test]
 fn host_name_becomes_the_address_to_which_it_leads() {
     let at = |endpoint: &str| offline::meta(AgentKind::Player, endpoint);
     let elsewhere = "10.0.0.7".parse().unwrap();

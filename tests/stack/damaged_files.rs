@@ -3,18 +3,22 @@
 //! for a file that is missing.
 
 use super::support::offline::{self, at, caller, local, meta, result_event, rules, seeded};
-use super::support::{TestLeague, check_contains, files, open_again, report, text_of, until};
+use super::support::{
+    TestLeague, TestProcess, check_contains, files, open_again, report, text_of, with_manager,
+};
 use league::manager::journal::{OPERATOR_FILE, Store};
 use league::manager::league::Event;
 use league::player::history::{History, HistoryFile};
 use league::player::{PastMatch, Turn};
 use league::program::credentials::{self, Credentials};
 use league::program::storage;
-use league::referee::outbox::Outbox;
+use league::referee::tasks::Tasks;
 use serde_json::json;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, io};
+use std::thread;
+use std::time::Duration;
 
 /// The ways in which a file comes to harm, and what is left of its bytes. The last two hurt nothing
 /// but the last line of a file of lines.
@@ -93,6 +97,7 @@ fn own_credentials() -> Credentials {
         league_id: "league".into(),
         manager: local(8000),
         endpoint: local(8101),
+        folder: PathBuf::new(),
         token: Some("tok-p01-secret".into()),
         proves_itself: true,
         is_over: false,
@@ -105,37 +110,21 @@ fn damaged_credentials_are_named_and_never_taken_for_missing_ones() {
     let own = own_credentials();
     let data = &test.folder;
     let path = credentials::file(data, "P01");
-    own.save(data).unwrap();
+    own.save(data, "P01").unwrap();
     let whole = fs::read(&path).unwrap();
 
-    // The agent that asks for its id, and one that asks for none.
-    let asking = Credentials {
-        token: None,
-        ..own_credentials()
-    };
-    let unnamed = Credentials {
-        agent_id: "new-8101".into(),
-        ..asking.clone()
-    };
     for (way, left) in harms(&whole, 1) {
         fs::write(&path, &left).unwrap();
         let is_whole = HARMLESS.contains(&&*way)
             || left.len() >= whole.len() - 1
                 && left[..whole.len() - 1] == whole[..whole.len() - 1]
                 && way != "zeros at the end";
-        for asking in [&asking, &unnamed] {
-            // A program that another test starts holds our locks until it runs.
-            let found = until(&way, || match asking.find_saved(data) {
-                Ok(None) => None,
-                found => Some(found),
-            });
-            match found {
-                Ok(found) => assert!(is_whole && found.as_ref() == Some(&own), "{way}: {found:?}"),
-                Err(exit) => {
-                    let sentence = "P01.json is damaged; put it back, or remove it to register";
-                    assert!(!is_whole, "{way}");
-                    check_contains(&exit.message, sentence);
-                }
+        match Credentials::load(data, "P01") {
+            Ok(found) => assert!(is_whole && found.as_ref() == Some(&own), "{way}: {found:?}"),
+            Err(exit) => {
+                let sentence = "P01.json is damaged; put it back, or remove it to register";
+                assert!(!is_whole, "{way}");
+                check_contains(&exit.message, sentence);
             }
         }
         assert_eq!(
@@ -144,41 +133,27 @@ fn damaged_credentials_are_named_and_never_taken_for_missing_ones() {
             "{way}: the file is left alone"
         );
     }
+}
 
-    // A copy that an editor or a hand has left is older than the file of the id.
-    own.save(data).unwrap();
-    for copy in [
-        "P01 (copy).json",
-        "P01.json~",
-        "P01.json.bak",
-        "Z.json",
-        "P01.new",
-    ] {
-        let old = String::from_utf8_lossy(&whole).replace("kkk", "old");
-        fs::write(path.with_file_name(copy), old).unwrap();
-    }
-    assert_eq!(asking.find_saved(data).unwrap(), Some(own.clone()));
-
-    // The damaged file of an agent that runs is its own affair; that of another program is not ours.
-    for copy in ["P01 (copy).json", "Z.json"] {
-        fs::remove_file(path.with_file_name(copy)).unwrap();
-    }
-    fs::remove_file(&path).unwrap();
-    fs::write(credentials::file(data, "P02"), "").unwrap();
-    let lock = credentials::lock(data, "P02").unwrap();
-    assert_eq!(asking.find_saved(data).unwrap(), None);
-    drop(lock);
-    let found = open_again(|| match asking.find_saved(data) {
-        Err(exit) => Ok(exit.message),
-        Ok(_) => Err(io::Error::other("the lock is still held")),
+/// What a system refuses for a moment is tried again: here another thread holds a lock, and puts a
+/// folder into the way of a file.
+#[test]
+fn refusal_for_a_moment_is_no_error() {
+    let test = TestLeague::new("");
+    let path = test.folder.join("file.json");
+    let held = storage::lock(&path).unwrap();
+    fs::create_dir_all(path.join("full")).unwrap();
+    let folder = path.clone();
+    let other = thread::spawn(move || {
+        thread::park_timeout(Duration::from_millis(100));
+        drop(held);
+        thread::park_timeout(Duration::from_millis(100));
+        fs::remove_dir_all(folder).unwrap();
     });
-    check_contains(&found.unwrap(), "P02.json is damaged");
-    fs::write(
-        credentials::file(data, "P02"),
-        "{\"registration_key\": \"k\"}",
-    )
-    .unwrap();
-    assert_eq!(asking.find_saved(data).unwrap(), None);
+    storage::lock(&path).unwrap();
+    storage::replace(&path, storage::Access::Owner, "text").unwrap();
+    assert_eq!(fs::read_to_string(&path).unwrap(), "text");
+    other.join().unwrap();
 }
 
 #[test]
@@ -227,16 +202,13 @@ fn damaged_outbox_keeps_its_whole_lines() {
     let test = TestLeague::new("");
     let folder = test.folder.join("REF01");
     let path = folder.join("outbox.jsonl");
-    let mut outbox = Outbox::default();
-    outbox.open(&folder).unwrap();
+    let mut text = String::new();
     for id in ["R1M1", "R2M1", "R3M1"] {
         let report = report("referee:REF01", None, id, ["P01", "P02"]);
-        let result = json!({"conversation_id": id, "report": report});
-        outbox
-            .save(serde_json::from_value(result).unwrap())
-            .unwrap();
+        text += &format!("{}\n", json!({"conversation_id": id, "report": report}));
     }
-    drop(outbox);
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(&path, text).unwrap();
     let whole = fs::read(&path).unwrap();
 
     let mut all = harms(&whole, 61);
@@ -246,9 +218,9 @@ fn damaged_outbox_keeps_its_whole_lines() {
         fs::remove_dir_all(&folder).unwrap();
         fs::create_dir_all(&folder).unwrap();
         fs::write(&path, &left).unwrap();
-        let mut outbox = Outbox::default();
-        open_again(|| outbox.open(&folder)).unwrap();
-        let results = ["R1M1", "R2M1", "R3M1"].map(|id| outbox.get(id).is_some());
+        let mut tasks = Tasks::default();
+        open_again(|| tasks.open(&folder, false)).unwrap();
+        let results = ["R1M1", "R2M1", "R3M1"].map(|id| tasks.by_match.contains_key(id));
         let expected = match &*way {
             "damaged line" => [true, false, true],
             _ => [1, 2, 3].map(|n| n <= whole_lines(&way, &whole, &left)),
@@ -339,6 +311,37 @@ fn damaged_token_of_the_operator_is_replaced() {
         assert_eq!(token == whole.trim(), is_whole, "{way}");
         assert_eq!(token.len(), whole.trim().len(), "{way}");
     }
+}
+
+#[test]
+fn copied_credentials_name_the_folder_of_their_player() {
+    let (test, manager) = with_manager("--players 3");
+    let first = test.agent(&manager, "P01", "");
+    first.line("is P01");
+    let copy = test.folder.join("copy");
+    fs::create_dir_all(copy.join("agents")).unwrap();
+    let file = copy.join("agents/P01.json");
+    fs::copy(test.folder.join("data/agents/P01.json"), &file).unwrap();
+
+    let start = || {
+        let arguments = format!("--manager {} --player-id P01 --port 0", manager.url());
+        let mut command = test.command("player", &arguments);
+        TestProcess::new(command.arg("--data").arg(&copy))
+    };
+    let mut second = start();
+    assert_eq!(second.wait().code(), Some(1));
+    let (file, data) = (file.display(), test.folder.join("data"));
+    let expected = format!(
+        "player: {file} is a copy: P01 runs on this machine, in the folder {}; end that program, \
+         or remove the copy to register as another agent\n",
+        data.display()
+    );
+    assert_eq!(second.errors(), expected);
+
+    // When that has ended, the copy is as good.
+    drop(first);
+    start().line("is P01");
+    assert_eq!(test.count("Registered"), 2, "the endpoint is another one");
 }
 
 /// The damage of a player's credentials in the lobby, while another place is free.

@@ -182,7 +182,7 @@ tic_tac_toe | 12539 | WIN P01 [3, 0] P01 has three in a row: 1, 5, 9
 tic_tac_toe | 31527 | WIN P01 [3, 0] P01 has three in a row: 3, 5, 7
 tic_tac_toe | 31629 | WIN P01 [3, 0] P01 has three in a row: 3, 6, 9
 tic_tac_toe | 123546879 | DRAW nobody [1, 1] the board is full, and no player has three in a row
-tic_tac_toe | 14253 4 | drawn_number: got 4, must be none: nothing is drawn
+tic_tac_toe | 14253 4 | drawn_number: got 4, must be none
 tic_tac_toe | 1425 | the game is not over: P01 is to move
 tic_tac_toe | 142536 | move 6: it is not P02's turn
 tic_tac_toe | 5-9 | move 2: it is not P01's turn

@@ -23,3 +23,4 @@ mod rules;
 mod stories;
 #[path = "../support/mod.rs"]
 mod support;
+mod virtual_time;

@@ -4,16 +4,16 @@
 
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
-use league::games::{self, Game, Move, even_odd, match_result, tic_tac_toe};
+use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
 use league::protocol::{
     Call, ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameOver,
-    GameResult, MatchEntry, MatchState, Message, ProtocolError, ResultStatus, fill_defaults, parse,
+    GameResult, MatchEntry, Message, ProtocolError, ResultStatus, fill_defaults, parse,
 };
-use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play_match};
+use league::referee::tasks::Assignment;
 use league::values::Timestamp;
 use serde_json::{Value, json};
 use std::collections::VecDeque;
@@ -41,7 +41,7 @@ fn good(question: &impl Message, id: &str) -> Value {
 
 /// Reads a player's reply as the referee does, which fills in what it knows of the envelope.
 fn read<R: Message>(mut reply: Value) -> Result<R, CallError> {
-    let supplied = fill_defaults(&mut reply, |_, field| match field {
+    let supplied = fill_defaults(&mut reply, |field| match field {
         "sender" | "conversation_id" => Some("known".into()),
         _ => None,
     });
@@ -84,7 +84,7 @@ struct Script {
     /// The outcome can be saved.
     can_save: bool,
     /// The state in which the match is given to another referee.
-    taken_at: Option<MatchState>,
+    taken_at: String,
     log: Mutex<MatchLog>,
 }
 
@@ -100,7 +100,6 @@ struct MatchLog {
     saved: Vec<GameResult>,
     /// The number of players in each parallel step.
     parallel: Vec<usize>,
-    saved_moves: usize,
 }
 
 impl Script {
@@ -123,7 +122,7 @@ impl Script {
             game: [&even_odd::GAME, &tic_tac_toe::GAME][usize::from(is_board)],
             config,
             can_save: setting != "unkept",
-            taken_at: decode::<MatchState>(&setting.into()).ok(),
+            taken_at: setting.to_string(),
             log: Mutex::new(MatchLog {
                 scripts: [script(a), script(b)],
                 ..MatchLog::default()
@@ -211,10 +210,10 @@ impl MatchIo for Script {
     ) -> Result<C::Reply, CallError> {
         let name = question.name();
         let state = match name {
-            GameInvitation::NAME => MatchState::WaitingForPlayers,
-            _ => MatchState::CollectingChoices,
+            GameInvitation::NAME => "WAITING_FOR_PLAYERS",
+            _ => "COLLECTING_CHOICES",
         };
-        if self.taken_at == Some(state) {
+        if self.taken_at == state {
             return Err(CallError::Local("the match is no longer ours".into()));
         }
         let limit_sec = timeout.as_secs();
@@ -297,15 +296,8 @@ impl MatchIo for Script {
         zero().plus(self.time_elapsed())
     }
 
-    fn save_moves(&self, moves: &[Move]) -> Result<(), Aborted> {
-        let number = self.log().saved_moves + 1;
-        assert_eq!(moves.len(), number, "each move is saved once");
-        self.log().saved_moves = number;
-        Ok(())
-    }
-
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
-        if self.taken_at == Some(MatchState::DrawingNumber) {
+        if self.taken_at == "DRAWING_NUMBER" {
             return Err(Aborted);
         }
         self.log().saved.push(outcome.clone());

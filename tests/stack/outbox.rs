@@ -1,24 +1,18 @@
 //! Files of JSON lines that a kill may cut at any byte: a referee's outbox and a player's history;
-//! the results that an outbox sends (`tests/scripts/outbox`); and the announcements after which a
-//! match is played again. The manager's journal is in `journal.rs`.
+//! the tasks of a referee, and which results it reports (`tests/scripts/outbox`). The manager's journal
+//! is in `journal.rs`.
 
 use super::support::offline::{local, usual};
-use super::support::{TestLeague, files, golden, open_again, report};
-use league::games::{judge, match_result};
+use super::support::{TestLeague, files, golden, open_again};
+use league::games::{even_odd, judge, match_result};
 use league::json::decode;
 use league::player::history::History;
 use league::player::{PastMatch, Turn};
 use league::program::storage::JsonLinesFile;
-use league::protocol::{MatchState, Parity, RoundAnnouncement};
-use league::referee::assignments::{Assignment, Assignments};
-use league::referee::outbox::{Outbox, PendingResult};
+use league::protocol::{Parity, RoundAnnouncement};
+use league::referee::tasks::{Assignment, PendingResult, State, Tasks};
 use serde_json::{Value, json};
 use std::fs;
-
-fn pending(match_id: &str, conversation: &str) -> PendingResult {
-    let report = report("referee:REF01", None, match_id, ["P01", "P02"]);
-    serde_json::from_value(json!({"conversation_id": conversation, "report": report})).unwrap()
-}
 
 #[test]
 fn cut_file_has_whole_lines_only() {
@@ -57,125 +51,127 @@ fn cut_file_has_whole_lines_only() {
 }
 
 #[test]
-fn outbox_golden() {
+fn tasks_golden() {
     golden::run_scripts("outbox", || {
-        let test = TestLeague::new("");
-        let mut outbox = open(&test);
-        move |command: &str| run_command(&test, &mut outbox, command)
+        let mut story = Story::new();
+        move |command: &str| story.run(command)
     });
-}
-
-fn open(test: &TestLeague) -> Outbox {
-    let mut outbox = Outbox::default();
-    open_again(|| outbox.open(&test.folder.join("REF01"))).unwrap();
-    outbox
-}
-
-fn run_command(test: &TestLeague, outbox: &mut Outbox, command: &str) -> String {
-    match command.split(' ').collect::<Vec<_>>()[..] {
-        ["keep", id, conversation] => outbox.save(pending(id, conversation)).unwrap(),
-        ["has", id, conversation] => {
-            return (outbox.get(id) == Some(&pending(id, conversation))).to_string();
-        }
-        ["send", id] => return outbox.enqueue(id).to_string(),
-        ["next"] => {
-            let next = outbox.pop();
-            let line =
-                |next: PendingResult| format!("{} {}", next.report.match_id, next.conversation_id);
-            return next.map_or("nothing".into(), line);
-        }
-        ["forget", id] => outbox.remove(id),
-        ["clear"] => outbox.clear(),
-        _ => {
-            *outbox = Outbox::default(); // the old program has ended
-            *outbox = open(test);
-        }
-    }
-    String::new()
-}
-
-/// Announces R1M1 with these match tokens and P01 at this port, for the referee at this endpoint.
-fn announcement(tokens: &str, port: u32, referee: &str) -> RoundAnnouncement {
-    let entry = json!({
-        "match_id": "R1M1", "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
-        "referee_endpoint": referee, "player_A_endpoint": local(port), "player_B_endpoint": local(8102),
-        "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
-    });
-    let round = json!({"league_id": "league", "round_id": 1, "matches": [entry]});
-    decode::<RoundAnnouncement>(&round).unwrap()
 }
 
 const OURS: &str = "http://localhost:8001/mcp";
 
-/// Applies an announcement. Returns the conversation in which this referee plays R1M1 then, or has
-/// played it.
-fn apply(all: &mut Assignments, tokens: &str, port: u32, referee: &str) -> Option<String> {
-    all.apply(announcement(tokens, port, referee), OURS)
-        .unwrap();
-    let open = all.matches.get("R1M1").map(|open| &open.conversation_id);
-    let over = all.outbox.get("R1M1").map(|over| &over.conversation_id);
-    open.or(over).cloned()
+/// The tasks of a referee, and what its threads are at.
+struct Story {
+    test: TestLeague,
+    tasks: Tasks,
+    playing: Vec<Assignment>,
+    reported: Vec<PendingResult>,
+    /// The conversations in the order in which they appear.
+    conversations: Vec<String>,
 }
 
-/// Ends a match with a result. Returns true if the result is saved.
-fn end(all: &mut Assignments, playing: &Assignment) -> bool {
-    let players = ["P01".into(), "P02".into()];
-    let result = judge(&players, [Parity::Even, Parity::Odd], 8);
-    let is_saved = all.save(playing, match_result(&result, &usual())).unwrap();
-    assert_eq!(all.current(playing).is_some(), is_saved);
-    all.finish(playing);
-    let state = all.current(playing).map(|current| current.state);
-    assert_eq!(state, is_saved.then_some(MatchState::Finished));
-    is_saved
-}
+impl Story {
+    fn new() -> Story {
+        let mut story = Story {
+            test: TestLeague::new(""),
+            tasks: Tasks::default(),
+            playing: Vec::new(),
+            reported: Vec::new(),
+            conversations: Vec::new(),
+        };
+        story.open(false);
+        story
+    }
 
-#[test]
-fn match_announced_again_is_reported_or_replayed() {
-    let test = TestLeague::new("");
-    let folder = test.folder.join("REF01");
-    let open = |fresh: bool| {
-        let mut all = Assignments::default();
-        open_again(|| all.open(&folder, fresh)).unwrap();
-        all
-    };
-    let all = &mut open(false);
-    let first = apply(all, "one", 8101, OURS);
-    let playing = all.start_next().unwrap();
-    assert_eq!(apply(all, "one", 9101, OURS), first, "the match goes on");
-    let moved = &all.current(&playing).unwrap().endpoints[0];
-    assert!(moved.contains("9101"), "the new endpoint of its player");
-    assert!(end(all, &playing));
-    let reported = all.outbox.pop().unwrap();
-    assert_eq!(Some(&reported.conversation_id), first.as_ref());
-    assert_eq!(apply(all, "one", 8101, OURS), first);
-    assert_eq!(all.outbox.pop().unwrap(), reported, "reported once more");
+    fn open(&mut self, is_new: bool) {
+        let folder = self.test.folder.join("REF01");
+        open_again(|| self.tasks.open(&folder, is_new)).unwrap();
+    }
 
-    all.refuse(&reported); // the manager has voided the result
-    let second = apply(all, "one", 8101, OURS);
-    assert!(second.is_some() && second != first, "played again");
-    let playing = all.start_next().unwrap();
-    let third = apply(all, "two", 8101, OURS);
-    assert!(third.is_some() && third != second, "other tokens");
-    assert!(all.current(&playing).is_none() && !end(all, &playing));
-    let playing = all.start_next().unwrap();
-    assert!(end(all, &playing));
-    all.refuse(&reported); // the old result does not change the new one
-    all.outbox.requeue(&reported);
-    let newest = all.outbox.pop().unwrap();
-    assert_eq!(Some(&newest.conversation_id), third.as_ref());
+    /// Runs a command. Returns what it has found, and all tasks.
+    fn run(&mut self, command: &str) -> String {
+        let mut found = String::new();
+        match command.split(' ').collect::<Vec<_>>()[..] {
+            ["announce", id, tokens] => self.announce(id, tokens, OURS),
+            ["give", id, "to_another"] => self.announce(id, "one", &local(8002)),
+            ["play"] => {
+                let started = self.tasks.start_next().unwrap();
+                found = format!("plays {}\n", started.match_id);
+                self.playing.push(started);
+            }
+            ["decide", result] => {
+                let players = ["P01".into(), "P02".into()];
+                let failures = [Some("gave no answer".to_string()), None];
+                let result = match result {
+                    "won" => judge(&players, [Parity::Even, Parity::Odd], 8),
+                    _ => even_odd::GAME.forfeit(&players, &[], &failures),
+                };
+                let played = self.playing.last().unwrap();
+                let result = match_result(&result, &usual());
+                let is_saved = self.tasks.save(played, result).unwrap();
+                found = ["not ours\n", ""][usize::from(is_saved)].into();
+            }
+            ["end"] => self.tasks.finish(&self.playing.pop().unwrap()),
+            ["report"] => match self.tasks.next_report() {
+                Some(result) => {
+                    found = format!("reports {}\n", self.number(&result.conversation_id));
+                    self.reported.push(result);
+                }
+                None => found = "reports nothing\n".into(),
+            },
+            ["recorded"] => {
+                let reported = self.reported.pop().unwrap();
+                let state = State::Recorded(reported.clone());
+                self.tasks.end(&reported, state);
+            }
+            ["refused"] => {
+                let reported = self.reported.pop().unwrap();
+                self.tasks.end(&reported, State::Refused);
+            }
+            ["restart"] => {
+                self.tasks = Tasks::default();
+                self.open(false);
+            }
+            ["register_anew"] => self.open(true),
+            _ => panic!("{command}: no such command"),
+        }
+        found + &self.describe()
+    }
 
-    *all = Assignments::default(); // the old program has ended
-    *all = open(false);
-    assert_eq!(apply(all, "three", 8101, OURS), third);
-    assert!(all.matches.is_empty());
-    assert_eq!(all.outbox.pop().unwrap(), newest, "played already");
-    all.refuse(&newest);
-    assert!(apply(all, "three", 8101, OURS).is_some());
-    assert_eq!(all.start_next().unwrap().match_id, "R1M1");
-    assert_eq!(apply(all, "three", 8101, &local(8002)), None);
-    open_again(|| all.open(&folder, true)).unwrap();
-    let played = apply(all, "three", 8101, OURS);
-    assert!(played.is_some(), "the result is of an older registration");
+    /// Announces a match with these match tokens, for the referee at this endpoint.
+    fn announce(&mut self, id: &str, tokens: &str, referee: &str) {
+        let entry = json!({
+            "match_id": id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
+            "referee_endpoint": referee, "player_A_endpoint": local(8101), "player_B_endpoint": local(8102),
+            "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
+        });
+        let round = json!({"league_id": "league", "round_id": 1, "matches": [entry]});
+        let round = decode::<RoundAnnouncement>(&round).unwrap();
+        self.tasks.apply(round, OURS).unwrap();
+    }
+
+    /// Returns `conversation 2`.
+    fn number(&mut self, conversation: &String) -> String {
+        if !self.conversations.contains(conversation) {
+            self.conversations.push(conversation.clone());
+        }
+        let position = self.conversations.iter().position(|id| id == conversation);
+        format!("conversation {}", position.unwrap() + 1)
+    }
+
+    fn describe(&mut self) -> String {
+        let mut rows = Vec::new();
+        for (id, task) in &self.tasks.by_match {
+            let state = format!("{:?}", task.state);
+            let state = state.split('(').next().unwrap_or_default().to_string();
+            rows.push((id.clone(), state, task.conversation_id.clone()));
+        }
+        let mut text = String::new();
+        for (id, state, conversation) in rows {
+            text += &format!("{id} {state}, {}\n", self.number(&conversation));
+        }
+        text
+    }
 }
 
 /// Returns a match of P01 that is over.

@@ -80,7 +80,7 @@ fn only_the_announced_referee_is_accepted() {
     assert_eq!(result["winner_player_id"], "P02");
     // Each of the two ends is printed once.
     let (output, errors) = (player.output(), player.errors());
-    let printed = output.matches("R1M1: you (even) ").count();
+    let printed = output.matches("you (even)").count();
     assert_eq!(printed, 2, "{output}");
     ON_SCREEN
         .lines()
@@ -356,6 +356,14 @@ fn forgotten(manager: &FakeAgent, program: &str, options: &str) -> (TestLeague, 
     (test, agent)
 }
 
+/// Returns the notification that the last round is over.
+fn last_round() -> Value {
+    let summary = json!({"total_matches": 1, "wins": 1, "draws": 0, "technical_losses": 0});
+    let body =
+        json!({"round_id": 1, "matches_completed": 1, "summary": summary, "next_round_id": null});
+    fake::notice("ROUND_COMPLETED", Some(TOKEN), body)
+}
+
 /// Refuses the registration of a referee or a player.
 fn rejects(request: &Value, reason: &str, code: Option<&str>) -> FakeReply {
     let is_referee = request["params"]["message_type"] == "REFEREE_REGISTER_REQUEST";
@@ -425,14 +433,25 @@ fn check_registers_again(program: &str) {
         1 => rejects(request, "it has begun", Some("E019")),
         _ => fake::accepts(request, "tok-next-0123456789abcdef", true),
     });
-    let (test, agent) = forgotten(&next, program, "--stay");
-    agent.wait_for_error("the league has started already; waiting for the next league");
     let id = ["P01", "REF01"][usize::from(program == "referee")];
+    let (test, agent) = forgotten(&next, program, &format!("--stay --{program}-id {id}"));
+    agent.wait_for_error("the league has started already; waiting for the next league");
     wait_until("it is in the next lobby", || {
         test.data(&format!("agents/{id}.json"))["token"] == "tok-next-0123456789abcdef"
     });
     let asked = next.requests.lock().unwrap().clone();
     assert!(asked.iter().all(|one| meta(one)["must_be_known"].is_null()));
+
+    // After the last round it waits for a sixth of that time: it asks once, and ends.
+    let left = FakeAgent::counting(|n, request| match n {
+        0 => fake::answers(request),
+        _ => FakeReply::Close,
+    });
+    let (_test, mut agent) = forgotten(&left, program, "");
+    send(&agent.url(), &last_round());
+    assert_eq!(agent.wait().code(), Some(1), "{program}");
+    check_contains(&agent.errors(), "does not answer any more");
+    assert_eq!(left.request_count(), 2, "{program}");
 
     // No program is there, or one that is no manager.
     let gone = FakeAgent::counting(|n, request| match n {

@@ -285,7 +285,7 @@ fn faulty_fields_are_refused_with_code_and_path() {
 fn logged(write: impl FnOnce(&Client)) -> Value {
     let test = TestLeague::new("");
     let log = log::Log::new(&test.folder, "P01");
-    log.open("P01", "P01.log.jsonl");
+    log.open("P01");
     write(&Client::new("P01", Arc::new(log)));
     let mut lines = json_lines(&test.folder.join("P01.log.jsonl"));
     lines.pop().unwrap()
@@ -309,7 +309,7 @@ fn result_of(word: &str, text: &str) -> String {
             let body = json!({"match_id": "R1M1", "player_id": "P01", "arrival_timestamp": time, "accept": true});
             let whole = message("GAME_JOIN_ACK", "player:P01", body);
             let mut edited = golden::edited(whole, text);
-            let supplied = protocol::fill_defaults(&mut edited, |_, field| match field {
+            let supplied = protocol::fill_defaults(&mut edited, |field| match field {
                 "sender" | "conversation_id" => Some("player:P01".into()),
                 _ => None,
             });

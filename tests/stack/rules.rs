@@ -4,19 +4,16 @@
 use super::support::offline::{league_with, rules, scoring};
 use super::support::{golden, offline_league};
 use league::games::Scoring;
-use league::manager::notifications::{Notification, Progress, Published};
-use league::manager::recipient::{Delivery, Recipient};
+use league::manager::contact::{Call, Contact, Health, Next};
+use league::manager::notifications::{Progress, Published};
 use league::manager::schedule::round_robin;
 use league::net::call_error::CallError;
-use league::net::client::Client;
-use league::net::log::Log;
 use league::program::attempts::Attempts;
 use league::program::config::{RetryPolicy, Seconds};
-use league::protocol::{AgentKind, ErrorCode, PlayerRequest, ProtocolError};
+use league::protocol::{AgentKind, ErrorCode, ProtocolError};
+use league::values::Moment;
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 #[test]
@@ -79,8 +76,8 @@ fn result(word: &str) -> Result<(), CallError> {
         "json_rpc_error" => CallError::JsonRpc(-32603, "it crashed".into()),
         "http_500" => CallError::HttpStatus(500, "Oh".into()),
         "late" => CallError::Timeout(Duration::from_secs(30)),
-        "hung_up" => CallError::HungUp("connection reset".into()),
-        "cut_off" => CallError::Truncated("it is over 10 bytes".into()),
+        "hung_up" => CallError::Broken("connection reset".into()),
+        "cut_off" => CallError::Broken("it is over 10 bytes".into()),
         "gone" => CallError::Unreachable("refused".into()),
         "closed" | "refused" => CallError::Unreachable("connection refused".into()),
         "local_fault" => CallError::Local("no thread".into()),
@@ -92,15 +89,19 @@ fn result(word: &str) -> Result<(), CallError> {
     })
 }
 
+fn policy(max_retries: u32, strategy: &str) -> RetryPolicy {
+    RetryPolicy {
+        max_retries,
+        base_delay_sec: Seconds(Duration::from_secs(2)),
+        backoff_strategy: serde_json::from_value(strategy.into()).unwrap(),
+    }
+}
+
 /// `3 exponential late gone`: at most three attempts, of which the first two fail so. Returns their
 /// result, and the pauses between them in seconds.
 fn retried(row: &str) -> String {
     let words: Vec<&str> = row.split(' ').collect();
-    let policy = RetryPolicy {
-        max_retries: words[0].parse().unwrap(),
-        base_delay_sec: Seconds(Duration::from_secs(2)),
-        backoff_strategy: serde_json::from_value(words[1].into()).unwrap(),
-    };
+    let policy = policy(words[0].parse().unwrap(), words[1]);
     let mut attempts = Attempts::new(policy);
     let (mut pauses, mut made) = (Vec::new(), 0);
     let end = loop {
@@ -117,42 +118,105 @@ fn retried(row: &str) -> String {
     format!("{made} attempts, pauses {pauses:?}: {end}; at most {longest} s")
 }
 
-/// `referee ping:late table:gone`: the calls to an agent with their results. Returns the state of the
-/// agent after each.
-fn called(row: &str) -> String {
-    let mut words = row.split(' ');
-    let kind = match words.next() {
-        Some("referee") => AgentKind::Referee,
-        _ => AgentKind::Player,
-    };
-    let mut agent = Recipient::new(kind, &rules().system);
-    let client = Client::new(
-        "league_manager",
-        Arc::new(Log::new(Path::new("none"), "test")),
-    );
-    let table = offline_league_table();
-    let mut states = Vec::new();
-    for word in words {
-        let (call, result) = word.split_once(':').unwrap();
-        let call = match call {
-            "ping" => Delivery::Ping,
-            _ => Delivery::Notify {
-                notification: Notification::Table,
-                text: Arc::new(client.prepare_broadcast(&table, 1)),
-                progress: Progress::default(),
-            },
-        };
-        let result = self::result(result).map(|()| Value::Null);
-        agent.record_call(&call, &result, Duration::ZERO, Published::default());
-        states.push(format!("{:?}", agent.status.referee));
-    }
-    let problem = &agent.status.problem;
-    let gone = ["", "; no program is there"][usize::from(agent.is_gone())];
-    format!("{}; {problem}{gone}", states.join(", "))
+/// An agent of the manager, in time that the script makes.
+struct Story {
+    contact: Contact,
+    published: Published,
+    now: Moment,
+    call: Option<Call>,
 }
 
-fn offline_league_table() -> PlayerRequest {
-    league_with(rules(), "").standings_update().into()
+impl Story {
+    fn new(kind: AgentKind) -> Story {
+        let mut system = rules().system;
+        system.retry_policy = policy(3, "exponential");
+        Story {
+            contact: Contact::new(kind, &system),
+            published: Published::default(),
+            now: Moment::now(),
+            call: None,
+        }
+    }
+
+    /// Runs a command. Returns the health of the agent, and what it needs next.
+    fn run(&mut self, command: &str) -> String {
+        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
+        let seconds = || Duration::from_secs(rest.parse().unwrap());
+        match name {
+            "player" => *self = Story::new(AgentKind::Player),
+            "referee" => *self = Story::new(AgentKind::Referee),
+            "news" => self.publish(progress(rest), progress(rest)),
+            "players_first" => {
+                let referees = self.published.referees;
+                self.publish(progress(rest), referees);
+            }
+            "wait" => self.now = self.now.plus(seconds()),
+            "begin" => self.begin(),
+            "end" => self.end(rest),
+            "calls" => {
+                for result in rest.split(' ') {
+                    if let Next::Wait(time) = self.contact.next_call(self.published, self.now) {
+                        self.now = self.now.plus(time);
+                    }
+                    self.begin();
+                    self.end(result);
+                }
+            }
+            "registers" => self.contact.revive(),
+            "restored" => self.contact.reset(),
+            "matches" => self
+                .contact
+                .check_deadline(seconds(), self.published, self.now),
+            other => panic!("{other}: no such command"),
+        }
+        self.describe()
+    }
+
+    fn publish(&mut self, players: Progress, referees: Progress) {
+        let referees = Progress {
+            results: 0,
+            ..referees
+        };
+        self.published = Published { players, referees };
+    }
+
+    fn begin(&mut self) {
+        let Next::Call(call) = self.contact.next_call(self.published, self.now) else {
+            panic!("no call is due");
+        };
+        self.contact.begin(&call);
+        self.call = Some(call);
+    }
+
+    fn end(&mut self, result: &str) {
+        let result = self::result(result).map(|()| Value::Null);
+        let call = self.call.take().unwrap();
+        self.contact.record(&call, &result, self.now);
+    }
+
+    fn describe(&self) -> String {
+        let health = match &self.contact.health {
+            Health::Answering => "answers".into(),
+            Health::Late(_) => "late".into(), // its text has the time of day
+            Health::Failing(_) | Health::Refusing(_) => self.contact.health.problem(),
+        };
+        let is_referee = self.contact.kind == AgentKind::Referee;
+        let is_out = is_referee && !self.contact.health.may_play();
+        let play = ["", "; gets no match"][usize::from(is_out)];
+        let next = match self.contact.next_call(self.published, self.now) {
+            Next::Wait(time) => format!("wait {} s", time.as_secs()),
+            Next::Call(call) => match call.notification {
+                Some(notification) => format!("{notification:?}"),
+                None => "ping".into(),
+            },
+        };
+        let deadline = self.contact.report_by.map(|time| time.time_left(self.now));
+        let deadline = deadline.map_or(String::new(), |left| {
+            format!("; must report in {} s", left.as_secs())
+        });
+        let gone = ["", "; no program is there"][usize::from(self.contact.is_gone())];
+        format!("{health}{play}; next: {next}{deadline}{gone}")
+    }
 }
 
 /// `8,4,9,over`: the number of results, the number of rounds, the announcement; the league is over.
@@ -176,27 +240,11 @@ fn lacking(mut received: Progress, newest: Progress) -> String {
     lines
 }
 
-/// `table late after 3 of 3`: a notification, the result of its last call, and the number of calls
-/// that failed one after the other. Returns `told` if the notification is not sent again.
-fn told(row: &str) -> String {
-    let words: Vec<&str> = row.split(' ').collect();
-    let notification = match words[0] {
-        "table" => Notification::Table,
-        "round_end" => Notification::RoundEnd(1),
-        "announcement" => Notification::Announcement(2),
-        "end" => Notification::LeagueEnd,
-        other => panic!("{other}: no such notification"),
-    };
-    let error = result(words[1]).err();
-    let [failed, attempts] = [words[3], words[5]].map(|number| number.parse::<u32>().unwrap());
-    let is_received = notification.is_received(error.as_ref(), failed >= attempts);
-    ["still lacking", "told"][usize::from(is_received)].into()
-}
-
 #[test]
 fn rules_golden() {
     golden::run_scripts("rules", || {
-        |command: &str| match command.split_once(' ').unwrap() {
+        let mut story = Story::new(AgentKind::Player);
+        move |command: &str| match command.split_once(' ').unwrap_or((command, "")) {
             ("table", row) => table(row),
             ("lacks", row) => {
                 let (received, newest) = row.split_once(" of ").unwrap();
@@ -206,9 +254,8 @@ fn rules_golden() {
                 let newest = progress(newest);
                 lacking(newest.before_last_round(), newest)
             }
-            ("told", row) => told(row),
-            ("called", row) => called(row),
-            (_, row) => retried(row),
+            ("retry", row) => retried(row),
+            _ => story.run(command),
         }
     });
 }

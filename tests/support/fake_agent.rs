@@ -45,9 +45,15 @@ impl FakeAgent {
     pub fn with_paths(
         script: impl Fn(&str, &Value) -> FakeReply + Send + Sync + 'static,
     ) -> FakeAgent {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let url = format!("http://127.0.0.1:{port}/mcp");
+        FakeAgent::serving(TcpListener::bind("127.0.0.1:0").unwrap(), script)
+    }
+
+    /// Starts an agent that takes its requests from this listener.
+    pub fn serving(
+        listener: TcpListener,
+        script: impl Fn(&str, &Value) -> FakeReply + Send + Sync + 'static,
+    ) -> FakeAgent {
+        let url = format!("http://{}/mcp", listener.local_addr().unwrap());
         let requests: Arc<Mutex<Vec<Value>>> = Arc::default();
         let (script, seen) = (Arc::new(script), Arc::clone(&requests));
         thread::spawn(move || {
@@ -177,6 +183,11 @@ impl Gate {
         let is_open = is_open.lock().unwrap();
         let passed = opened.wait_timeout_while(is_open, time_limit(), |is_open| !*is_open);
         drop(passed.unwrap());
+    }
+
+    /// Returns true if the gate is open.
+    pub fn is_open(&self) -> bool {
+        *self.0.0.lock().unwrap()
     }
 
     /// Opens the gate.

@@ -2,6 +2,7 @@
 //! each order. The results and answers of single orders are scripts: `tests/scripts/control`.
 
 use super::support::*;
+use std::fs;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -306,9 +307,7 @@ fn players_of_a_class_rehearse_before_the_start() {
     let broken = FakeAgent::new(|_| fake::status("500 Oh", "<p>Oh"));
     register_player(&class.url(), "P02", &broken.url);
     class.line("P01 Agent Alpha plays");
-    class.line(
-        "P02 player:P02 would lose: it answered HTTP 500 with a page of text to handle_game_",
-    );
+    class.line("P02 player:P02 would lose: it answered HTTP 500 with a page of text (handle_game_");
 
     // A player that was corrected registers again, as it does after a restart.
     let is_good = Arc::new(AtomicBool::default());
@@ -457,10 +456,18 @@ fn member_that_registers_again_and_again_causes_few_lines() {
 
 #[test]
 fn player_that_is_removed_in_the_lobby_is_told() {
-    let (test, manager) = with_manager("serve");
+    // A removed player is not called any more, and so registers again.
+    let test = TestLeague::new("system timeouts.ping_interval_sec=0.5");
+    let manager = test.manager("serve");
     let mut removed = vec![("P01", test.agent(&manager, "P01", ""))];
     if has_python() {
-        let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
+        let bin = concat!(env!("CARGO_MANIFEST_DIR"), "/bin");
+        for name in ["player.py", "league_player.py"] {
+            let text = fs::read_to_string(format!("{bin}/{name}")).unwrap();
+            let text = text.replace("MAX_SILENCE = 120 ", "MAX_SILENCE = 1 ");
+            fs::write(test.folder.join(name), text).unwrap();
+        }
+        let script = test.folder.join("player.py");
         let player = test.python(script, &manager.url(), "--player-id P02");
         player.line("is P02");
         removed.push(("P02", player));

@@ -4,7 +4,6 @@
 use super::support::{PYTHON, TestLeague, executable, files, has_python};
 use league::manager::league::Event;
 use league::player::display;
-use league::program::terminal::wrap;
 use league::protocol::{GameResult, Parity, ResultStatus};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -160,26 +159,6 @@ fn lines_on_a_terminal_fit_eighty_columns() {
     let menu = menu.filter(|line| !line.starts_with('\t'));
     let mut items = menu.filter_map(|line| line.split_once("## "));
     assert!(items.all(|(_, text)| text.chars().count() <= 62));
-}
-
-#[test]
-fn long_lines_are_broken_between_words() {
-    let words = "word ".repeat(20);
-    let line = words.trim_end();
-    let [first, rest] = [&line[..79], &line[80..]];
-    let path = "/".repeat(90);
-    for (text, wrapped) in [
-        (line.to_string(), format!("{first}\n    {rest}")),
-        (format!("a\n{line}"), format!("a\n{first}\n    {rest}")),
-        (line[..79].into(), line[..79].into()),
-        (format!("{first}s"), format!("{first}s")),
-        (format!("{first} s"), format!("{first}\n    s")),
-        (format!("to {path} s"), format!("to\n    {path}\n    s")),
-        (path.clone(), path.clone()),
-    ] {
-        assert_eq!(wrap(&text, true), wrapped);
-        assert_eq!(wrap(&text, false), text);
-    }
 }
 
 #[test]

@@ -7,7 +7,6 @@
 
 use crate::classroom::relay::Relays;
 use crate::show::document::Document;
-use league::games::Move;
 use league::json::deserialize;
 use league::manager::Manager;
 use league::manager::league::Member;
@@ -19,8 +18,8 @@ use league::program::terminal::sanitize;
 use league::protocol::{
     AgentKind, Call, GameError, GameOver, GameResult, MatchEntry, Message, ResultStatus,
 };
-use league::referee::assignments::Assignment;
 use league::referee::match_play::{Aborted, MatchIo, play_match};
+use league::referee::tasks::Assignment;
 use league::values::Timestamp;
 use serde_json::json;
 use std::collections::BTreeSet;
@@ -53,7 +52,7 @@ pub fn follow(manager: &Arc<Manager>, document: &Arc<Document>, relays: &Arc<Rel
                 id, meta, token, ..
             } in players
             {
-                let registration = manager.notifier.status(&id).registrations;
+                let registration = manager.contacts.with(|table| table.registrations(&id));
                 if registration == 0 || !document.rehearsals.begin(&id, registration) {
                     continue;
                 }
@@ -209,10 +208,6 @@ impl MatchIo for RehearsalIo<'_> {
 
     fn clock(&self) -> Timestamp {
         Timestamp::now()
-    }
-
-    fn save_moves(&self, _: &[Move]) -> Result<(), Aborted> {
-        Ok(())
     }
 
     fn save(&self, _: &GameResult) -> Result<(), Aborted> {

@@ -28,7 +28,7 @@ use league::values::constant_time_eq;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::net::{IpAddr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -121,6 +121,7 @@ impl Relays {
             agent: Arc::clone(manager),
             client: Arc::clone(&manager.program.client),
             own_origins: Vec::new(),
+            own_address: Ipv4Addr::LOCALHOST.into(),
             print_error,
         });
         Ok(())
@@ -268,7 +269,7 @@ impl Relays {
             meta.insert("contact_endpoint".into(), json!(relay.endpoint));
         }
         let (rpc, params) = (self.rpc.wait(), call.params.into());
-        let answer = rpc.run_method(&call.method, params, peer, Vec::new())?;
+        let answer = rpc.run(&call.method, params, peer, false)?;
         self.find_by_token(&call.relay_token)?; // else the endpoint was gone before the decision
         Ok(answer.as_object().cloned().unwrap_or_default())
     }

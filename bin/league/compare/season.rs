@@ -13,7 +13,7 @@ use crate::start::entrants;
 use league::manager::screen::champions;
 use league::program::args::{Args, COMMON, Exit, Usage};
 use league::program::storage::league_folder;
-use league::program::terminal::{print_error, print_line, print_whole_line, sanitize};
+use league::program::terminal::{print_error, print_line, sanitize};
 use league::program::{data_folder, load_config};
 use league::values::{Timestamp, truncate};
 use serde_json::json;
@@ -113,9 +113,7 @@ fn print_best(folder: &Path, league: &LeagueView, count: usize) -> Result<(), Ex
     for row in rows.into_iter().take(count) {
         let mut entrants = entrants.iter();
         match entrants.find(|entrant| entrant.name == row.display_name) {
-            Some(entrant) => {
-                print_whole_line(entrants::text(std::slice::from_ref(entrant)).trim_end())
-            }
+            Some(entrant) => print_line(entrants::text(std::slice::from_ref(entrant)).trim_end()),
             None => print_error(&sanitize(&format!(
                 "{} is no name in {}",
                 row.display_name,

@@ -8,9 +8,10 @@ use crate::show::view::{
 };
 use league::games::{self, result_status};
 use league::manager::Manager;
+use league::manager::contact::Contact;
 use league::manager::league::{League, Match, Member};
-use league::manager::recipient::AgentStatus;
 use league::manager::rounds::Waiting;
+use league::net::call_error::CallError;
 use league::net::sync::lock;
 use league::protocol::{AgentKind, Champion, LeaguePhase};
 use std::collections::BTreeMap;
@@ -123,7 +124,12 @@ impl Document {
         let mut view = store.read(|league| copy(league, &waiting, heading, before));
         let is_lobby = view.status == LeaguePhase::Waiting;
         for agent in &mut view.agents {
-            agent.add_status(manager.notifier.status(&agent.id));
+            if let Some(contact) = manager
+                .contacts
+                .with(|table| table.contacts.get(&agent.id).cloned())
+            {
+                agent.add_status(&contact);
+            }
             if is_lobby {
                 agent.rehearsal = self.rehearsals.verdict(&agent.id);
             }
@@ -283,12 +289,13 @@ fn agent_view(league: &League, member: &Member) -> AgentView {
 
 impl AgentView {
     /// Adds whether the agent answers.
-    fn add_status(&mut self, status: AgentStatus) {
-        let was_called = status.last_error.is_some() || status.response_ms.is_some();
-        self.reachable = was_called.then_some(status.last_error.is_none());
-        self.trouble = status.last_error;
-        self.public_trouble = status.public_error;
-        self.answers_in_ms = status.response_ms;
+    fn add_status(&mut self, contact: &Contact) {
+        let error = contact.health.error();
+        let was_called = error.is_some() || contact.response_ms.is_some();
+        self.reachable = was_called.then_some(error.is_none());
+        self.trouble = error.map(CallError::explain);
+        self.public_trouble = error.map(CallError::explain_in_public);
+        self.answers_in_ms = contact.response_ms;
     }
 }
 

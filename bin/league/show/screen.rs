@@ -6,7 +6,7 @@ use league::manager::Manager;
 use league::manager::league::{League, Match};
 use league::manager::screen::result_line;
 use league::net::sync::spawn;
-use league::program::terminal::{print_line, print_whole_line, sanitize};
+use league::program::terminal::{print_line, sanitize};
 use league::protocol::{AgentKind, EVEN_ODD, ResultStatus};
 use league::values::Endpoint;
 use std::collections::BTreeSet;
@@ -23,9 +23,9 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
     let is_reachable = Endpoint::parse(endpoint).is_ok_and(|endpoint| !endpoint.is_loopback());
     if is_lobby && is_reachable {
         print_line("\nEach student types these two lines:");
-        print_whole_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
+        print_line(&format!("  curl -O \"{page}/{{player,league_player}}.py\""));
         let options = "--display-name Ada --stay";
-        print_whole_line(&format!("  python3 player.py --manager {page} {options}"));
+        print_line(&format!("  python3 player.py --manager {page} {options}"));
         print_line("In PowerShell, they type curl.exe for curl, and py for python3.");
         let hint = "A player that says \"nobody can call this machine\" needs --relay in its line.";
         print_line(hint);

@@ -9,7 +9,7 @@
 use league::json::decode;
 use league::net::http::{OK, Response};
 use league::program::args::{Args, COMMON, Exit, Usage};
-use league::program::terminal::{print_line, print_whole_line, sanitize};
+use league::program::terminal::{print_line, sanitize};
 use league::program::{load_config, log_folder};
 use league::protocol::{
     AgentKind, ChooseMoveCall, ChooseMoveResponse, ChooseParityResponse, GameError, GameInvitation,
@@ -62,7 +62,7 @@ pub fn run(args: &Args, match_id: &str) -> Result<(), Exit> {
     print_line(&format!(
         "{id} of {league_id}, {time}, by the logs in {folder}"
     ));
-    print_whole_line(&diagram);
+    print_line(&diagram);
     Ok(())
 }
 

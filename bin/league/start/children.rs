@@ -11,7 +11,7 @@ use league::net::http;
 use league::program::args::Exit;
 use league::program::credentials::{self, Credentials};
 use league::program::terminal::{print_error, sanitize};
-use league::program::{Program, SHUTDOWN_TIMEOUT, storage, usual_ports};
+use league::program::{Program, SHUTDOWN_TIMEOUT, default_ports, storage};
 use league::protocol::AgentKind;
 use league::system::PYTHON;
 use league::values::Endpoint;
@@ -197,7 +197,7 @@ impl Children {
             players.iter_mut().all(|agent| agent.has_ended())
         });
 
-        let registrations = |id: &str| manager.notifier.status(id).registrations;
+        let registrations = |id: &str| manager.contacts.with(|table| table.registrations(id));
         let mut counts = Vec::new();
         for agent in players {
             agent.kill();
@@ -242,7 +242,7 @@ fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
 
 /// Returns true if an agent has registered since this program started.
 fn is_here(manager: &Manager, id: &str) -> bool {
-    manager.notifier.status(id).registrations > 0
+    manager.contacts.with(|table| table.registrations(id)) > 0
 }
 
 /// Writes the credentials of an agent of the stored league as the journal has them, with the
@@ -268,6 +268,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
         league_id: stored.config.league.league_id.clone(),
         manager: local_url(program),
         endpoint: member.meta.contact_endpoint.clone(),
+        folder: credentials::absolute(data),
         token: Some(member.token.clone()),
         proves_itself: true,
         is_over: stored.closed,
@@ -284,7 +285,7 @@ fn adopt(program: &Program, id: &str, stored: Option<&League>) -> Result<Option<
         }
         _ => {}
     }
-    restored.save(data)?;
+    restored.save(data, id)?;
 
     let endpoint = Endpoint::parse(&restored.endpoint);
     Ok(endpoint.ok().map(|endpoint| endpoint.port))
@@ -302,7 +303,7 @@ fn choose_port(program: &Program, kind: AgentKind, id: &str, given: &[u16]) -> u
     if program.args.has("--port") {
         return 0;
     }
-    let ports = usual_ports(&program.config, kind, program.config.agent(kind, id));
+    let ports = default_ports(&program.config, kind, program.config.agent(kind, id));
     let mut free = ports.into_iter().filter(|port| !given.contains(port));
     free.find(|port| is_free(*port)).unwrap_or_default()
 }

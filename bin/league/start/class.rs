@@ -7,7 +7,7 @@
 use crate::files::{provide_config, stored_league};
 use crate::running::{self, LeagueKind, Setup};
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::{load_config, own_address_towards};
+use league::program::{load_config, own_address_for};
 
 const OPTIONS: &str = "
   --players N                 start when so many are here [else: `start`]
@@ -75,7 +75,7 @@ fn listen_for_others(args: &mut Args) -> Result<(), Exit> {
     let port = port.unwrap_or(network.default_league_manager_port);
     let address = match args.text("--host") {
         Some(host) => host.to_string(),
-        None => own_address_towards(EXAMPLE_ADDRESS, 9).unwrap_or("127.0.0.1".into()),
+        None => own_address_for(EXAMPLE_ADDRESS, 9).unwrap_or("127.0.0.1".into()),
     };
 
     args.set("--host", "0.0.0.0");

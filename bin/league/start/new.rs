@@ -4,7 +4,7 @@
 use crate::show::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};
 use league::program::storage::{Access, replace};
-use league::program::terminal::{print_line, print_whole_line};
+use league::program::terminal::print_line;
 use league::system::PYTHON;
 use league::values;
 use std::fs::{self, OpenOptions};
@@ -57,7 +57,7 @@ pub fn run(name: &str) -> Result<(), Exit> {
     let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
     manifest.write_all(entry.as_bytes())?;
 
-    print_whole_line(&format!(
+    print_line(&format!(
         "{file} is a player of your own, and plays as it stands. Now:\n  \
          1. change choose in {file}\n  \
          2. make league MINE={command} CYCLES=20 lets it play,\n     \

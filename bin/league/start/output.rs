@@ -2,7 +2,7 @@
 //! it is whole, with the player's name before it.
 
 use league::net::sync::spawn;
-use league::program::terminal::{print_error, print_whole_line, sanitize};
+use league::program::terminal::{print_error, print_line, sanitize};
 use std::io::{BufReader, Read};
 use std::process::Child;
 
@@ -11,7 +11,7 @@ const MAX_LINE: usize = 8 << 10;
 
 /// Prints what a player writes, each line with its name.
 pub fn print_output(name: &str, child: &mut Child) {
-    print_lines(name, child.stdout.take(), print_whole_line);
+    print_lines(name, child.stdout.take(), print_line);
     print_lines(name, child.stderr.take(), print_error);
 }
 

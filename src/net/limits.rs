@@ -11,7 +11,7 @@
 //!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
 //!   what it holds.
 
-use super::sync::{lock, spawn};
+use super::sync::lock;
 use crate::system;
 use std::cell::RefCell;
 use std::io::Read;
@@ -37,13 +37,13 @@ const MAX_MEMORY: u64 = 768 << 10;
 /// Interval between two checks.
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 /// Minimum time between two restarts: it leaves time for work under any attack.
-const MIN_UPTIME: Duration = Duration::from_secs(3);
+const MIN_RESTART_INTERVAL: Duration = Duration::from_secs(3);
 /// True when a thread of the HTTP library that is needed has panicked.
 static IS_BROKEN: AtomicBool = AtomicBool::new(false);
 
 thread_local! {
     /// The start of the line about a panic in a function of the user.
-    static SUBJECT: RefCell<String> = RefCell::default();
+    static PANIC_PREFIX: RefCell<String> = RefCell::default();
 }
 
 /// Held while the rest of an oversized body is read, so that only one takes memory at a time.
@@ -54,19 +54,12 @@ pub struct RequestQueue {
     listener: TcpListener,
     /// The library's server. It ends when no client has connected for `READ_TIMEOUT`, or when a
     /// descriptor is missing.
-    server: Mutex<Option<Arc<RunningServer>>>,
+    server: Mutex<Option<RunningServer>>,
 }
 
-/// The library's server. It connects to its own port when it is dropped, which blocks while the
-/// backlog is full, so a thread of its own drops it; without a thread it is never dropped.
-struct RunningServer(Option<Server>);
-
-impl Drop for RunningServer {
-    fn drop(&mut self) {
-        let server = ManuallyDrop::new(self.0.take());
-        spawn("close", move || drop(ManuallyDrop::into_inner(server)));
-    }
-}
+/// The library's server. It is never dropped: it would connect to its own port, which blocks while
+/// the backlog is full. One that has ended holds some hundred bytes.
+type RunningServer = Arc<ManuallyDrop<Server>>;
 
 impl RequestQueue {
     /// Sets the read timeout of the connections: on Linux they inherit that of the listener.
@@ -85,37 +78,34 @@ impl RequestQueue {
                 thread::sleep(RETRY_INTERVAL);
                 continue;
             };
-            let received = (server.0.as_ref()).map(|server| server.recv_timeout(READ_TIMEOUT));
-            match received {
-                Some(Ok(Some(request))) => return request,
-                Some(Ok(None)) => {} // another worker may have replaced it
-                _ => self.remove(&server),
+            match server.recv_timeout(READ_TIMEOUT) {
+                Ok(Some(request)) => return request,
+                Ok(None) => {} // another worker may have replaced it
+                Err(_) => self.remove(&server),
             }
         }
     }
 
     /// Returns the library's server, which is started if there is none.
-    fn server(&self) -> Option<Arc<RunningServer>> {
+    fn server(&self) -> Option<RunningServer> {
         let mut server = lock(&self.server);
-        if server.is_none()
-            && let Some(started) = start_server(&self.listener)
-        {
-            *server = Some(Arc::new(RunningServer(Some(started))));
+        if server.is_none() {
+            *server = start_server(&self.listener);
         }
         server.clone()
     }
 
     /// Discards a server that has ended, unless another worker has done so.
-    fn remove(&self, ended: &Arc<RunningServer>) {
+    fn remove(&self, ended: &RunningServer) {
         lock(&self.server).take_if(|current| Arc::ptr_eq(current, ended));
     }
 }
 
 /// Starts the library's server; `None` if no descriptor is left, or no thread: then it panics.
-fn start_server(listener: &TcpListener) -> Option<Server> {
+fn start_server(listener: &TcpListener) -> Option<RunningServer> {
     let listener = listener.try_clone().ok()?;
     let started = catch_unwind(|| Server::from_listener(listener, None));
-    started.ok()?.ok()
+    Some(Arc::new(ManuallyDrop::new(started.ok()?.ok()?)))
 }
 
 /// Returns the request, unless it claims a body that no machine can hold: dropping it would
@@ -143,22 +133,19 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     Some(one_at_a_time)
 }
 
-/// Checks for ever whether the process must be restarted, and then calls `restart` with the reason.
-/// Calls `report` with every panic, in one line.
-pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl Fn(&str)) {
+/// Waits until the process must be restarted, and then calls `restart` with the reason. Calls
+/// `report` with every panic, in one line.
+pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl FnOnce(&str)) {
     watch_panics(report);
-    loop {
-        thread::sleep(MIN_UPTIME);
-        let reason = wait_for_reason();
-        restart(&reason);
-    }
+    thread::sleep(MIN_RESTART_INTERVAL);
+    restart(&wait_for_reason());
 }
 
-/// Calls a function of the user. A panic in it is printed as one line that begins with `subject`.
-pub fn call_user<T>(subject: String, function: impl FnOnce() -> T) -> T {
-    SUBJECT.set(subject);
+/// Calls a function of the user. A panic in it is printed as one line that begins with `prefix`.
+pub fn call_user<T>(prefix: String, function: impl FnOnce() -> T) -> T {
+    PANIC_PREFIX.set(prefix);
     let result = function();
-    SUBJECT.take();
+    PANIC_PREFIX.take();
     result
 }
 
@@ -170,9 +157,9 @@ fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |panic| {
         let line = panic.to_string().replace('\n', " ");
         report(&line);
-        match SUBJECT.take() {
+        match PANIC_PREFIX.take() {
             none if none.is_empty() => print(panic),
-            subject => eprintln!("{subject} {line}"),
+            prefix => eprintln!("{prefix} {line}"),
         }
         let is_needed = panic.location().is_some_and(|at| {
             Path::new(at.file()).is_absolute() && !at.file().ends_with("client.rs")

@@ -1,0 +1,244 @@
+//! The contacts of the manager: every member, and the threads that call them.
+//!
+//! Every member has a thread, which makes one call after the other: it asks the contact for the
+//! next call, sends it, and records the result (`contact.rs`). So every agent receives its messages
+//! in order, and a slow or dead agent delays only itself. The round loop says what may be told, and
+//! wakes the threads.
+//!
+//! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
+
+use super::contact::{Call, Next, Table};
+use super::journal::Store;
+use super::league::{League, Member};
+use super::notifications::{Notification, Progress, Published};
+use crate::net::call_error::CallError;
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
+use crate::net::sync::{lock, spawn};
+use crate::program::Program;
+use crate::protocol::AgentKind;
+use crate::values::Moment;
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
+use std::thread::{self, Thread};
+use std::time::Duration;
+
+/// The members of the league, and the threads that call them.
+///
+/// The lock is never held during a call over the network. It is taken after that of the league.
+pub struct Contacts {
+    store: Arc<Store>,
+    client: Arc<Client>,
+    /// Time limit of one attempt.
+    timeout: Duration,
+    inner: Mutex<Inner>,
+}
+
+struct Inner {
+    table: Table,
+    /// The notifications that all agents get, or all players. Each text is written once.
+    texts: BTreeMap<Notification, Arc<Broadcast>>,
+    threads: BTreeMap<String, Thread>,
+}
+
+impl Contacts {
+    /// Creates the contacts of the league in `store`.
+    pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Contacts> {
+        let inner = Inner {
+            table: store.read(Table::new),
+            texts: BTreeMap::new(),
+            threads: BTreeMap::new(),
+        };
+
+        Arc::new(Contacts {
+            store: Arc::clone(store),
+            client: Arc::clone(&program.client),
+            timeout: program.config.generic_limit(),
+            inner: Mutex::new(inner),
+        })
+    }
+
+    /// Reads or changes the table.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Table) -> T) -> T {
+        work(&mut lock(&self.inner).table)
+    }
+
+    /// Lets agents be told what is new, and writes the texts of it. Returns the threads that must be
+    /// woken. (They take both locks at once, so they are woken without these.)
+    pub fn publish(
+        self: &Arc<Self>,
+        league: &League,
+        newest: Published,
+        now: Moment,
+    ) -> Vec<Thread> {
+        let mut inner = lock(&self.inner);
+        let Inner {
+            table,
+            texts,
+            threads,
+        } = &mut *inner;
+        let before = table.publish(league, newest, now);
+        self.write_new_texts(texts, league, before.to_any(), newest.to_any());
+
+        let mut woken = Vec::new();
+        for (id, contact) in &table.contacts {
+            match threads.get(id) {
+                // Only those that lack something new are woken: a call that is under way is followed
+                // by the next one anyway.
+                Some(thread) if newest != before || contact.is_reset() => {
+                    if !contact.has_received(newest) {
+                        woken.push(thread.clone());
+                    }
+                }
+                Some(_) => {}
+                // Without a thread left on this machine, it is tried again with the next step.
+                None => threads.extend(self.start_thread(id)),
+            }
+        }
+        woken
+    }
+
+    /// Writes the notifications that all agents get, or all players.
+    fn write_new_texts(
+        &self,
+        texts: &mut BTreeMap<Notification, Arc<Broadcast>>,
+        league: &League,
+        mut written: Progress,
+        newest: Progress,
+    ) {
+        while let Some((notification, next)) = written.next_notification(newest) {
+            written = next;
+            let recipients = match notification {
+                Notification::Table | Notification::Announcement(_) => {
+                    league.members(AgentKind::Player).len()
+                }
+                Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
+            };
+
+            if let Some(message) = league.message_of(notification) {
+                let text = self.client.prepare_broadcast(&message, recipients);
+                texts.insert(notification, Arc::new(text));
+            }
+            if let Notification::Announcement(round) = notification {
+                texts.remove(&Notification::Announcement(round - 1));
+            }
+        }
+    }
+
+    /// Starts the thread that calls an agent.
+    fn start_thread(self: &Arc<Self>, id: &str) -> Option<(String, Thread)> {
+        let (contacts, own_id) = (Arc::clone(self), id.to_string());
+        let thread = spawn("delivery", move || {
+            loop {
+                // A panic is logged by its hook, and does not end the thread.
+                let served = catch_unwind(AssertUnwindSafe(|| contacts.serve(&own_id)));
+                let wait = served.unwrap_or(contacts.timeout);
+                if !wait.is_zero() {
+                    thread::park_timeout(wait); // ends when the thread is woken
+                }
+            }
+        })?;
+        Some((id.to_string(), thread))
+    }
+
+    /// Makes the call to an agent that is due, and records its result. Returns the time until the
+    /// next call.
+    fn serve(&self, id: &str) -> Duration {
+        let started = Moment::now();
+        let mut inner = lock(&self.inner);
+        let published = inner.table.published;
+        let Some(contact) = inner.table.contacts.get_mut(id) else {
+            return self.timeout;
+        };
+
+        let call = match contact.next_call(published, started) {
+            Next::Call(call) => call,
+            Next::Wait(time) => return time,
+        };
+        contact.begin(&call);
+        let text = (call.notification).and_then(|told| inner.texts.get(&told).cloned());
+        drop(inner);
+
+        let result = self.send(id, &call, text);
+        self.record(id, &call, &result, started);
+        Duration::ZERO
+    }
+
+    /// Records the result of a call, and wakes the round loop if it may wait for it.
+    fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>, started: Moment) {
+        let now = Moment::now();
+        let mut inner = lock(&self.inner);
+        let table = &mut inner.table;
+        let Some(contact) = table.contacts.get_mut(id) else {
+            return;
+        };
+
+        let before = (contact.health.clone(), contact.response_ms.is_some());
+        contact.record(call, result, now);
+        if result.is_ok() {
+            contact.response_ms = Some(now.time_left(started).as_millis() as u32);
+        }
+        let is_changed = before != (contact.health.clone(), contact.response_ms.is_some());
+
+        let kind = contact.kind;
+        let is_last = call.notification.is_some() && table.are_settled(kind);
+        drop(inner);
+        if is_changed || is_last {
+            self.store.notify_all();
+        }
+    }
+
+    /// Sends a notification or a ping once, to the address at which the agent is registered now.
+    fn send(
+        &self,
+        id: &str,
+        call: &Call,
+        text: Option<Arc<Broadcast>>,
+    ) -> Result<Value, CallError> {
+        // A player that was removed from the lobby is not called, so that it registers again and
+        // learns it.
+        let member = self.store.read(|league| {
+            let is_called = league.started || !league.removed.contains(id);
+            league.members.get(id).filter(|_| is_called).cloned()
+        });
+        let Some(member) = member else {
+            return Ok(Value::Null);
+        };
+
+        let peer = Peer {
+            kind: member.kind,
+            id: member.id.clone(),
+            endpoint: member.meta.contact_endpoint.clone(),
+            max_bytes: MAX_NOTICE,
+            timeout: self.timeout,
+        };
+        let Some(text) = text else {
+            self.client.ping(&peer, &member.token)?;
+            return Ok(Value::Null);
+        };
+
+        let mut own_fields = json!({"auth_token": member.token});
+        if let Some(Notification::Announcement(round)) = call.notification {
+            if member.kind == AgentKind::Referee {
+                return self.announce(&peer, member, round);
+            }
+            if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                own_fields["match_token"] = json!(token);
+            }
+        }
+        self.client.deliver(&peer, &text, own_fields)
+    }
+
+    /// Sends a referee its own copy of an announcement: it has the addresses of the players and the
+    /// tokens of the referee's matches.
+    fn announce(&self, peer: &Peer, referee: Member, round: u32) -> Result<Value, CallError> {
+        let message = (self.store).read(|league| league.announcement(round, Some(&referee.id)));
+        let context = MessageContext {
+            conversation_id: new_conversation("notify_round"),
+            auth_token: Some(referee.token),
+            ..MessageContext::default()
+        };
+        self.client.notify(peer, &message, &context)
+    }
+}
