@@ -26,25 +26,25 @@ pub mod standings;
 use crate::net::agent::Tool;
 use crate::net::http::Response;
 use crate::net::log::Level;
-use crate::net::sync::{lock, secret};
+use crate::net::sync::secret;
 use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use crate::values::{check_identifier, token};
+use crate::values::{Moment, check_identifier, token};
 use contacts::Contacts;
 use files::WrittenFiles;
 use journal::{OPERATOR_FILE, Store};
 use league::{Event, League};
-use rounds::{RoundLoop, Waiting};
+use rounds::RoundLoop;
 use screen::Screen;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
@@ -117,8 +117,6 @@ pub struct Manager {
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
     pub contacts: Arc<Contacts>,
-    /// The reason why a league that has started does not go on.
-    pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
     screen: Mutex<Option<Screen>>,
@@ -176,7 +174,6 @@ impl Manager {
         program.log().open("league_manager", &log_file);
         Ok(Manager {
             contacts: Contacts::new(&store, &program),
-            waiting: Mutex::default(),
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
             terminal: Terminal {
@@ -208,12 +205,10 @@ impl Manager {
         self.warn_of_unreachable_agents();
         rounds.run_until(|league| league.open_round().is_none());
 
-        // Try to tell all agents the end of the league.
+        // Tell all agents the end of the league.
         let attempt = config.generic_limit();
-        let timeout = config.system.retry_policy.max_total_time(attempt) + attempt;
-        let until = Instant::now() + timeout;
-        rounds
-            .run_until(|_| self.contacts.with(|table| table.is_done()) || Instant::now() >= until);
+        let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
+        rounds.run_until(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())));
 
         self.finish()?;
         let mut changes = self.store.change_count();
@@ -301,8 +296,10 @@ impl Manager {
 
     /// Returns the status of the league.
     pub fn status(&self) -> LeagueStatus {
-        let reason = lock(&self.waiting).reason.clone();
-        self.store.read(|league| league.status(reason))
+        self.store.read(|league| {
+            let waiting = self.waiting(league, Moment::now());
+            league.status(waiting.reason)
+        })
     }
 
     /// Prints and logs a text.

@@ -5,21 +5,24 @@
 //! marks a referee that is late. They use no clock, lock, thread or network: these are in
 //! `contacts.rs`. Nothing of a contact is stored on disk.
 
-use super::league::{League, Member};
+use super::league::{League, Match, MatchAssignment, Member};
 use super::notifications::{Notification, Progress, Published};
+use super::rounds::Pace;
+use crate::games::result_status;
 use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, LeagueError};
+use crate::protocol::{AgentKind, LeagueError, MatchResult, ResultStatus};
 use crate::values::{MAX_QUOTED_CHARS, Moment, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::time::Duration;
 
-/// Minimum time between two calls to an agent that registers again and again.
+/// Minimum time between two resets of an agent that registers again and again.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of concessions to an agent in a round: nobody delays a league without end.
+const MAX_CONCESSIONS: u32 = 3;
 
 /// An agent, and what it has been told.
 #[derive(Debug, Clone)]
@@ -38,8 +41,13 @@ pub struct Contact {
     progress: Option<Progress>,
     /// The calls that failed one after the other.
     attempts: Attempts,
-    /// The end of the last call; `None` if it must be called now.
+    /// The end of the last call.
     called_at: Option<Moment>,
+    /// The time of the last reset, or of the next one.
+    reset_at: Option<Moment>,
+    /// The number of technical losses in this round that did not count, since its announcement had
+    /// not reached it, and of its registrations after the end.
+    concessions: u32,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
     /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
@@ -92,6 +100,8 @@ impl Contact {
             progress: None,
             attempts: Attempts::new(system.retry_policy),
             called_at: None,
+            reset_at: None,
+            concessions: 0,
             ping_interval: system.timeouts.ping_interval_sec.0,
         }
     }
@@ -109,8 +119,6 @@ impl Contact {
         let is_playing = self.kind == AgentKind::Referee && published.players.announcement > 0;
         let interval = if self.attempts.failed > 0 {
             self.attempts.delay().unwrap_or(first_delay)
-        } else if self.progress.is_none() {
-            RESET_INTERVAL
         } else if lacking.is_some() {
             Duration::ZERO
         } else if is_playing || self.health.error().is_some() {
@@ -119,7 +127,11 @@ impl Contact {
             self.ping_interval
         };
 
-        let due_at = self.called_at.map_or(now, |time| time.plus(interval));
+        let due_at = match self.progress {
+            Some(_) => self.called_at.map(|time| time.plus(interval)),
+            None => self.reset_at,
+        };
+        let due_at = due_at.unwrap_or(now);
         if !due_at.has_passed(now) {
             return Next::Wait(due_at.time_left(now));
         }
@@ -163,7 +175,6 @@ impl Contact {
         self.health = self.next_health(call, result);
         if self.kind == AgentKind::Referee && !could_play && self.health.may_play() {
             self.progress = None;
-            self.called_at = None;
         }
     }
 
@@ -176,11 +187,12 @@ impl Contact {
         }
 
         match (result, &self.health) {
-            // It answers. A JSON-RPC error is an answer.
-            (Ok(_) | Err(CallError::JsonRpc(..)), Health::Failing(_)) => Health::Answering,
-            (Ok(_) | Err(CallError::JsonRpc(..)), other) => other.clone(),
+            // No call shows that it plays its matches.
+            (_, Health::Refusing(_) | Health::Late(_)) => self.health.clone(),
+            // A JSON-RPC error is an answer.
+            (Ok(_) | Err(CallError::JsonRpc(..)), _) => Health::Answering,
             // A failure of our own machine says nothing about the agent.
-            (Err(CallError::Local(_)), other) => other.clone(),
+            (Err(CallError::Local(_)), health) => health.clone(),
             (Err(error), _) => Health::Failing(error.clone()),
         }
     }
@@ -200,7 +212,7 @@ impl Contact {
                 let time = deadline.timestamp.time_of_day();
                 self.health = Health::Late(format!("has not reported all its matches by {time}"));
                 self.report_by = None;
-                self.reset();
+                self.reset(now);
             }
             _ => {}
         }
@@ -208,15 +220,20 @@ impl Contact {
 
     /// Records that the agent is there, since it has registered or reported: it may get matches, and
     /// gets everything again that still matters.
-    pub fn revive(&mut self) {
+    pub fn revive(&mut self, now: Moment) {
         self.health = Health::Answering;
-        self.reset();
+        self.reset(now);
     }
 
-    /// Lets the agent be told everything again that still matters.
-    pub fn reset(&mut self) {
+    /// Lets the agent be told everything again that still matters: at once, unless that was so a
+    /// moment ago.
+    pub fn reset(&mut self, now: Moment) {
         self.progress = None;
         self.attempts.failed = 0;
+        if self.reset_at.is_none_or(|last| last.has_passed(now)) {
+            let next = self.reset_at.map(|last| last.plus(RESET_INTERVAL));
+            self.reset_at = next.max(Some(now));
+        }
     }
 
     /// Returns true if the agent must be told everything again that still matters.
@@ -233,12 +250,29 @@ impl Contact {
 
     /// Returns true if nobody need wait for the agent: it has received all, or does not answer.
     pub fn is_settled(&self, published: Published) -> bool {
-        self.health.error().is_some() || self.has_received(published)
+        self.health.error().is_some() || self.has_failed() || self.has_received(published)
+    }
+
+    /// Returns true if all attempts of the last call failed.
+    pub fn has_failed(&self) -> bool {
+        self.attempts.delay().is_none()
     }
 
     /// Returns true if no program answers at its port, in all attempts of the retry policy.
     pub fn is_gone(&self) -> bool {
-        self.health.error().is_some_and(CallError::is_refused) && self.attempts.delay().is_none()
+        self.health.error().is_some_and(CallError::is_refused) && self.has_failed()
+    }
+
+    /// Returns true if the agent has received this announcement, or all attempts failed.
+    pub fn has_heard(&self, announcement: u64) -> bool {
+        let progress = self.progress.unwrap_or_default();
+        progress.announcement >= announcement || self.has_failed()
+    }
+
+    /// Returns true if one more concession may be made to the agent in this round, and counts it.
+    pub fn concede(&mut self) -> bool {
+        self.concessions += 1;
+        self.concessions <= MAX_CONCESSIONS
     }
 }
 
@@ -279,19 +313,31 @@ impl Health {
 pub struct Table {
     /// What may be told now.
     pub published: Published,
+    /// The time since which it may be told.
+    pub published_at: Moment,
+    /// The times by which the league is played.
+    pub pace: Pace,
     /// The members, by id.
     pub contacts: BTreeMap<String, Contact>,
+    /// The matches that must be announced again, since a player that failed had not been told.
+    pub unannounced: BTreeSet<String>,
+    /// The reason why the last event could not be stored.
+    pub fault: Option<String>,
 }
 
 impl Table {
-    /// Returns the members of a league.
-    pub fn new(league: &League) -> Table {
+    /// Returns the members of a league that goes on now.
+    pub fn new(league: &League, now: Moment) -> Table {
         let mut table = Table {
             published: Published {
                 players: league.newest().before_last_round(),
                 referees: Progress::default(),
             },
+            published_at: now,
+            pace: Pace::new(now),
             contacts: BTreeMap::new(),
+            unannounced: BTreeSet::new(),
+            fault: None,
         };
         for member in league.members.values() {
             table.contact(member, &league.config.system);
@@ -306,36 +352,67 @@ impl Table {
     }
 
     /// Records that an agent has registered, perhaps again.
-    pub fn record_registration(&mut self, member: &Member, system: &SystemFile) {
+    pub fn record_registration(&mut self, member: &Member, system: &SystemFile, now: Moment) {
+        let is_over = self.published.to(member.kind).is_over;
         let contact = self.contact(member, system);
         contact.registrations += 1;
-        contact.revive();
-    }
-
-    /// Records that a referee has reported a result.
-    pub fn record_report(&mut self, id: &str) {
-        if let Some(contact) = self.contacts.get_mut(id)
-            && !contact.health.may_play()
-        {
-            contact.revive();
+        if !is_over || contact.concede() {
+            contact.revive(now);
         }
     }
 
+    /// Records that a referee has reported a result.
+    pub fn record_report(&mut self, id: &str, now: Moment) {
+        if let Some(contact) = self.contacts.get_mut(id)
+            && !contact.health.may_play()
+        {
+            contact.revive(now);
+        }
+    }
+
+    /// Returns the player that has lost a match technically without having heard of the match. The
+    /// loss does not count then, and the match must be announced again.
+    pub fn unaware_loser(&mut self, the_match: &Match, result: &MatchResult) -> Option<String> {
+        if result_status(result) != ResultStatus::TechnicalLoss {
+            return None;
+        }
+        for player in &the_match.players {
+            if result.winner.as_ref() != Some(player)
+                && let Some(contact) = self.contacts.get_mut(player)
+                && !contact.has_heard(the_match.announcement)
+                && contact.concede()
+            {
+                self.unannounced.insert(the_match.id.clone());
+                return Some(player.clone());
+            }
+        }
+        None
+    }
+
     /// Lets an agent be told everything again that still matters, or be pinged.
-    pub fn resend(&mut self, id: &str) {
+    pub fn resend(&mut self, id: &str, now: Moment) {
         if let Some(contact) = self.contacts.get_mut(id) {
-            contact.reset();
+            contact.reset(now);
         }
     }
 
     /// Lets agents be told what is new, and checks the deadlines of the referees. Returns what might
     /// be told before.
-    pub fn publish(&mut self, league: &League, newest: Published, now: Moment) -> Published {
-        let before = mem::replace(&mut self.published, newest);
+    pub fn publish(&mut self, league: &League, may_begin: bool, now: Moment) -> Published {
+        let before = self.published;
+        let newest = self.publishable(league, may_begin, now);
+        if newest != before {
+            self.published = newest;
+            self.published_at = now;
+        }
+
         for (id, contact) in &mut self.contacts {
             let kind = contact.kind;
             if newest.to(kind).is_over && !before.to(kind).is_over {
                 contact.attempts.failed = 0; // the end gets all attempts of the retry policy
+                contact.concessions = 0;
+            } else if newest.to(kind).rounds > before.to(kind).rounds {
+                contact.concessions = 0;
             }
             if kind == AgentKind::Referee
                 && let Some(member) = league.members.get(id)
@@ -346,8 +423,13 @@ impl Table {
         before
     }
 
-    /// Lets the time limits of all referees begin again, since they get other matches.
-    pub fn clear_deadlines(&mut self) {
+    /// Records that matches were given to referees after the lead time `lead`. The time limits of
+    /// all referees begin again, since they get other matches.
+    pub fn record_assignment(&mut self, given: &[MatchAssignment], lead: Duration, now: Moment) {
+        self.pace.assign(lead, now);
+        for assignment in given {
+            self.unannounced.remove(&assignment.match_id);
+        }
         for contact in self.contacts.values_mut() {
             contact.report_by = None;
         }
@@ -360,23 +442,28 @@ impl Table {
             .map_or(0, |contact| contact.registrations)
     }
 
-    /// Returns the referees of a league, sorted.
-    pub fn referees(&self, league: &League) -> Vec<(String, Contact)> {
-        let mut referees = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let known = self.contacts.get(&id).cloned();
-            // Its registration is about to be recorded.
-            let new = || Contact::new(AgentKind::Referee, &league.config.system);
-            referees.push((id, known.unwrap_or_else(new)));
+    /// Returns the referees that may get matches, sorted: those that are there or, if there are
+    /// none, those that are late. One that is not known yet is there: its registration is about to
+    /// be recorded.
+    pub fn available_referees(&self, league: &League) -> Vec<String> {
+        for is_available in [Health::may_play, Health::is_late] {
+            let mut ids = league.ids(AgentKind::Referee);
+            ids.retain(|id| match self.contacts.get(id) {
+                Some(contact) => is_available(&contact.health),
+                None => true,
+            });
+            if !ids.is_empty() {
+                return ids;
+            }
         }
-        referees
+        Vec::new()
     }
 
-    /// Returns the ids of the agents whose last call failed.
+    /// Returns the ids of the agents that do not answer.
     pub fn unreachable(&self) -> BTreeSet<String> {
         let mut ids = BTreeSet::new();
         for (id, contact) in &self.contacts {
-            if contact.health.error().is_some() {
+            if contact.health.error().is_some() || contact.has_failed() {
                 ids.insert(id.clone());
             }
         }
@@ -389,31 +476,19 @@ impl Table {
         contacts.all(|contact| contact.kind != kind || contact.is_settled(self.published))
     }
 
-    /// Returns true if nothing is left to be sent. At the end of the league, the agents at whose
-    /// ports no program answers get all attempts of the retry policy, and no more.
-    pub fn is_done(&self) -> bool {
+    /// Returns true if the manager may end: each agent has the end of the league, or all attempts
+    /// have failed since it was published. They go on for the time `limit`, except at a port at
+    /// which no program answers.
+    pub fn may_end(&self, limit: Duration, now: Moment) -> bool {
         let published = self.published;
+        let is_time_over = self.published_at.plus(limit).has_passed(now);
         let mut contacts = self.contacts.values();
         published.players.is_over == published.referees.is_over
-            && contacts.all(|contact| contact.is_gone() || contact.has_received(published))
+            && contacts.all(|contact| {
+                let is_given_up = contact.is_gone() || is_time_over && contact.has_failed();
+                is_given_up || contact.has_received(published)
+            })
     }
-}
-
-/// Returns the referees that may get matches: those that are there or, if there are none, those that
-/// are late.
-pub fn available(referees: &[(String, Contact)]) -> Vec<String> {
-    for is_available in [Health::may_play, Health::is_late] {
-        let mut ids = Vec::new();
-        for (id, contact) in referees {
-            if is_available(&contact.health) {
-                ids.push(id.clone());
-            }
-        }
-        if !ids.is_empty() {
-            return ids;
-        }
-    }
-    Vec::new()
 }
 
 /// Returns the reason for which a referee refuses its matches, if its answer to an announcement is

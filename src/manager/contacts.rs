@@ -10,7 +10,7 @@
 use super::contact::{Call, Next, Table};
 use super::journal::Store;
 use super::league::{League, Member};
-use super::notifications::{Notification, Progress, Published};
+use super::notifications::{Notification, Progress};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::sync::{lock, spawn};
@@ -46,7 +46,7 @@ impl Contacts {
     /// Creates the contacts of the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Contacts> {
         let inner = Inner {
-            table: store.read(Table::new),
+            table: store.read(|league| Table::new(league, Moment::now())),
             texts: BTreeMap::new(),
             threads: BTreeMap::new(),
         };
@@ -66,34 +66,36 @@ impl Contacts {
 
     /// Lets agents be told what is new, and writes the texts of it. Returns the threads that must be
     /// woken. (They take both locks at once, so they are woken without these.)
-    pub fn publish(
-        self: &Arc<Self>,
-        league: &League,
-        newest: Published,
-        now: Moment,
-    ) -> Vec<Thread> {
+    pub fn publish(self: &Arc<Self>, league: &League, may_begin: bool, now: Moment) -> Vec<Thread> {
         let mut inner = lock(&self.inner);
         let Inner {
             table,
             texts,
             threads,
         } = &mut *inner;
-        let before = table.publish(league, newest, now);
+        let before = table.publish(league, may_begin, now);
+        let newest = table.published;
         self.write_new_texts(texts, league, before.to_any(), newest.to_any());
 
+        // Without a thread left on this machine, it is tried again with the next step.
+        if threads.len() < table.contacts.len() {
+            let mut new = table
+                .contacts
+                .keys()
+                .filter(|id| !threads.contains_key(*id));
+            let started: Vec<_> = new
+                .by_ref()
+                .filter_map(|id| self.start_thread(id))
+                .collect();
+            threads.extend(started);
+        }
+
+        // Only those that lack something new are woken: a call that is under way is followed by the
+        // next one anyway.
         let mut woken = Vec::new();
         for (id, contact) in &table.contacts {
-            match threads.get(id) {
-                // Only those that lack something new are woken: a call that is under way is followed
-                // by the next one anyway.
-                Some(thread) if newest != before || contact.is_reset() => {
-                    if !contact.has_received(newest) {
-                        woken.push(thread.clone());
-                    }
-                }
-                Some(_) => {}
-                // Without a thread left on this machine, it is tried again with the next step.
-                None => threads.extend(self.start_thread(id)),
+            if (newest != before || contact.is_reset()) && !contact.has_received(newest) {
+                woken.extend(threads.get(id).cloned());
             }
         }
         woken
@@ -111,7 +113,7 @@ impl Contacts {
             written = next;
             let recipients = match notification {
                 Notification::Table | Notification::Announcement(_) => {
-                    league.members(AgentKind::Player).len()
+                    league.count(AgentKind::Player)
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };

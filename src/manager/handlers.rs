@@ -5,8 +5,7 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::contact::available;
-use super::league::{League, Member};
+use super::league::{Event, League, Member, Recorded};
 use super::registration::{
     Application, Rejection, RejectionKind, registration_reply, with_address,
 };
@@ -18,7 +17,7 @@ use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, ManagerRequest, MatchResultAck,
     MatchResultReport, ProtocolError, Reply,
 };
-use crate::values::{MAX_QUOTED_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
+use crate::values::{MAX_QUOTED_CHARS, Moment, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::thread;
@@ -144,8 +143,12 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Reply, HandlerError> {
-        let referees =
-            (self.store).read(|league| self.contacts.with(|table| table.referees(league)));
+        let (referee_wanted, unreachable) = self.store.read(|league| {
+            self.contacts.with(|table| {
+                let is_wanted = table.available_referees(league).is_empty();
+                (is_wanted, table.unreachable())
+            })
+        });
         let trusted = self.is_operator(request);
         let meta = match trusted {
             true => meta.clone(),
@@ -157,9 +160,9 @@ impl Manager {
             request,
             trusted,
             is_relayed: self.hooks.is_relay(&meta.contact_endpoint),
-            referee_wanted: available(&referees).is_empty(),
+            referee_wanted,
             max_per_address: self.max_per_address,
-            unreachable: &self.contacts.with(|table| table.unreachable()),
+            unreachable: &unreachable,
             secret: &secret(self.program.config.system.security.token_length),
             now: Timestamp::now(),
         };
@@ -177,8 +180,9 @@ impl Manager {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
                 let system = &self.program.config.system;
+                let now = Moment::now();
                 self.contacts
-                    .with(|table| table.record_registration(member, system));
+                    .with(|table| table.record_registration(member, system, now));
                 self.store.notify_all();
             }
             Err(rejection) => match rejection.kind {
@@ -227,14 +231,32 @@ impl Manager {
 
         let recorded = self.store.commit(|league| {
             let event = league.check_report(&sender, report, Timestamp::now())?;
+            if let Some(Event::Recorded(recorded)) = &event {
+                self.check_loser(league, recorded)?;
+            }
             Ok::<_, HandlerError>((event, ()))
         });
-        self.contacts.with(|table| table.record_report(&sender.id));
+        self.contacts
+            .with(|table| table.record_report(&sender.id, Moment::now()));
         recorded?;
 
         let match_id = report.match_id.clone();
         let status = "recorded".into();
         Ok(MatchResultAck { match_id, status })
+    }
+
+    /// Refuses the technical loss of a player that was not told of its match.
+    fn check_loser(&self, league: &League, new: &Recorded) -> Result<(), ProtocolError> {
+        let loser = league.find(&new.match_id).and_then(|the_match| {
+            (self.contacts).with(|table| table.unaware_loser(the_match, &new.result))
+        });
+        let Some(player) = loser else {
+            return Ok(());
+        };
+
+        let id = &new.match_id;
+        let problem = format!("{player} has not been told of {id} yet; {id} is announced again");
+        Err(ProtocolError::mismatch("match_id", problem))
     }
 
     /// Returns the member that sent a request.

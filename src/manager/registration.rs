@@ -170,7 +170,7 @@ impl League {
         }
 
         let max_players = self.config.league.participants.max_players;
-        let players = self.members(AgentKind::Player).len();
+        let players = self.count(AgentKind::Player);
         if application.kind == AgentKind::Player && players >= max_players as usize {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));

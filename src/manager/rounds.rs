@@ -11,13 +11,11 @@
 //! `notifications.rs`.
 
 use super::Manager;
-use super::contact::{self, Contact, Table};
+use super::contact::Table;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
-use super::queries::NO_REFEREE_REASON;
 use crate::net::log::Level;
-use crate::net::sync::{lock, secret};
-use crate::program::SHUTDOWN_TIMEOUT;
+use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
@@ -37,7 +35,7 @@ const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 /// Time without news after which the league says which referees it waits for.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The reason why a league waits.
+/// What a league waits for.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Waiting {
     /// The reason as text.
@@ -49,7 +47,8 @@ pub struct Waiting {
 /// Plays the rounds of a league.
 pub struct RoundLoop<'a> {
     manager: &'a Manager,
-    pace: Pace,
+    /// What the league waited for at the last step.
+    said: Waiting,
 }
 
 /// The times by which a league is played. It uses no clock.
@@ -62,8 +61,6 @@ pub struct Pace {
     players_until: Moment,
     /// The time from which a further table may be published.
     next_table_at: Moment,
-    /// The time at which something new was published last.
-    published_at: Moment,
 }
 
 impl<'a> RoundLoop<'a> {
@@ -71,7 +68,7 @@ impl<'a> RoundLoop<'a> {
     pub fn new(manager: &'a Manager) -> RoundLoop<'a> {
         RoundLoop {
             manager,
-            pace: Pace::new(Moment::now()),
+            said: Waiting::default(),
         }
     }
 
@@ -96,87 +93,91 @@ impl<'a> RoundLoop<'a> {
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
     fn step(&mut self) {
         let (store, contacts) = (&self.manager.store, &self.manager.contacts);
-        let referees = store.read(|league| self.referees(league));
-        let available = contact::available(&referees);
+        let available =
+            store.read(|league| contacts.with(|table| table.available_referees(league)));
 
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);
         while let Ok(true) = result {
-            result = self.decide_next(&referees, &available);
+            result = self.decide_next(&available);
         }
 
         // Publish what is new.
         let now = Moment::now();
-        let (threads, mut waiting) = store.read(|league| {
-            let reason = league.waiting_reason(&available);
-            let newest =
-                contacts.with(|table| self.pace.publishable(league, table, reason.is_none(), now));
-            let threads = contacts.publish(league, newest, now);
-            (threads, self.waiting(league, reason, now))
+        let fault = result.err().map(|error| error.to_string());
+        contacts.with(|table| table.fault = fault);
+        let (threads, waiting) = store.read(|league| {
+            let may_begin = !league.paused && !available.is_empty();
+            let threads = contacts.publish(league, may_begin, now);
+            (threads, self.manager.waiting(league, now))
         });
         for thread in threads {
             thread.unpark();
         }
-        if let Err(error) = result {
-            waiting.reason = Some(error.to_string());
-        }
 
-        // Say what the league waits for, if that has changed.
-        let before = mem::replace(&mut *lock(&self.manager.waiting), waiting.clone());
-        if waiting != before {
+        // Say what the league waits for, if that has changed. A lobby that the operator will start
+        // is no news.
+        let before = mem::replace(&mut self.said, waiting);
+        if self.said != before {
             store.notify_all();
         }
-        if waiting.reason != before.reason
-            && let Some(reason) = waiting.reason
+        let is_news = self.manager.automatic_start.is_some() || store.read(|league| league.started);
+        if is_news
+            && self.said.reason != before.reason
+            && let Some(reason) = &self.said.reason
         {
-            self.manager.say(Level::Warning, "waiting", &reason);
+            self.manager.say(Level::Warning, "waiting", reason);
         }
     }
 
     /// Decides and stores the next event. Returns false if there is none.
-    fn decide_next(
-        &mut self,
-        referees: &[(String, Contact)],
-        available: &[String],
-    ) -> io::Result<bool> {
+    fn decide_next(&self, available: &[String]) -> io::Result<bool> {
         self.enter_open_round();
-        let mut warnings = None; // none unless matches are assigned
-        let is_new = self.manager.store.commit_event(|league| {
-            let event = self.next_event(league, available);
-            if let Some(Event::Assigned { .. }) = event {
-                warnings = Some(self.lost_referee_warnings(league, referees, available));
-            }
-            event
+        let Manager {
+            store, contacts, ..
+        } = self.manager;
+        let mut assigned = None; // none unless matches are assigned
+        let is_new = store.commit_event(|league| {
+            contacts.with(|table| {
+                let event = self.next_event(league, table, available);
+                if let Some(Event::Assigned { assignments }) = &event {
+                    let warnings = lost_referee_warnings(league, table, available);
+                    assigned = Some((assignments.clone(), warnings));
+                }
+                event
+            })
         })?;
 
         // Matches are assigned.
-        if let Some(warnings) = warnings {
+        if let Some((assignments, warnings)) = assigned {
+            let lead = self.manager.lead;
             let now = Moment::now();
+            contacts.with(|table| table.record_assignment(&assignments, lead, now));
             for text in warnings {
                 self.manager.say(Level::Warning, "referee_lost", &text);
             }
-            self.pace.assign(self.manager.lead, now);
-            self.manager.contacts.with(Table::clear_deadlines);
         }
         Ok(is_new)
     }
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
     /// already goes on at once.
-    fn enter_open_round(&mut self) {
-        let store = &self.manager.store;
+    fn enter_open_round(&self) {
+        let Manager {
+            store, contacts, ..
+        } = self.manager;
         if let Some(round) = store.read(League::open_round)
-            && round != self.pace.round
+            && round != contacts.with(|table| table.pace.round)
         {
             self.manager.hooks.before_round(self.manager, round);
             let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
-            self.pace.begin(round, is_resumed, Moment::now());
+            contacts.with(|table| table.pace.begin(round, is_resumed, Moment::now()));
         }
     }
 
     /// Decides the next event: the league starts, a match of a removed player is recorded, or the
     /// matches that have no available referee are assigned.
-    fn next_event(&self, league: &League, referees: &[String]) -> Option<Event> {
+    fn next_event(&self, league: &League, table: &Table, available: &[String]) -> Option<Event> {
         if !league.started {
             let (players, referees) = self.manager.automatic_start?;
             return self.manager.decide_start(league, players, referees);
@@ -184,95 +185,37 @@ impl<'a> RoundLoop<'a> {
 
         let round = league.open_round()?;
         let walkover = league.walkover(round, Timestamp::now());
-        if walkover.is_some() || league.waiting_reason(referees).is_some() {
+        if walkover.is_some() || league.paused || available.is_empty() {
             return walkover;
         }
 
         let digits = league.config.system.security.token_length;
-        league.assign_open_matches(round, referees, |player| token(player, &secret(digits)))
+        league.assign_open_matches(round, available, &table.unannounced, |player| {
+            token(player, &secret(digits))
+        })
     }
+}
 
-    /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn lost_referee_warnings(
-        &self,
-        league: &League,
-        referees: &[(String, Contact)],
-        available: &[String],
-    ) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for (id, contact) in referees {
-            let has_matches = league.open_matches_of(id, self.pace.round).next().is_some();
-            if has_matches && !available.contains(id) {
-                let (referee, problem) = (league.name_and_id(id), contact.health.problem());
-                warnings.push(format!(
-                    "{referee} {problem}; its matches are announced again"
-                ));
-            }
+/// Returns a warning for each referee whose matches are assigned to the available ones.
+fn lost_referee_warnings(league: &League, table: &Table, available: &[String]) -> Vec<String> {
+    let mut warnings = Vec::new();
+    for id in league.ids(AgentKind::Referee) {
+        let has_matches = league
+            .open_matches_of(&id, table.pace.round)
+            .next()
+            .is_some();
+        if has_matches && !available.contains(&id) {
+            let problem = table.problem_of(&id, league);
+            warnings.push(format!("{problem}; its matches are announced again"));
         }
-        warnings
     }
+    warnings
+}
 
-    /// Returns what the league waits for: agents, what `reason` says, the lead time, or reports of
-    /// referees.
-    fn waiting(&self, league: &League, reason: Option<&str>, now: Moment) -> Waiting {
-        let mut waiting = Waiting::default();
-        if let Some((players, referees)) = self.manager.automatic_start
-            && !league.started
-        {
-            waiting.reason = Some(format!(
-                "the league starts when these have registered: players {players}, \
-                 referees {referees}"
-            ));
-        }
-        if league.open_round().is_none() {
-            return waiting;
-        }
-
-        if let Some(reason) = reason {
-            let mut text = reason.to_string();
-            if reason == NO_REFEREE_REASON {
-                for (id, contact) in self.referees(league) {
-                    let problem = contact.health.problem();
-                    text += &format!("; {} {problem}", league.name_and_id(&id));
-                }
-            }
-            waiting.reason = Some(text);
-        } else if let Some(starts_at) = self.pace.starts_at
-            && !starts_at.has_passed(now)
-        {
-            let (round, time) = (self.pace.round, starts_at.timestamp.time_of_day());
-            let reason = format!("round {round} is announced: its matches begin at {time}");
-            waiting.reason = Some(reason);
-            waiting.next_at = Some(starts_at.timestamp);
-        } else if self.pace.published_at.plus(IDLE_TIMEOUT).has_passed(now) {
-            waiting.reason = self.awaited_reports(league);
-        }
-        waiting
-    }
-
-    /// Returns the referees as they are now.
-    fn referees(&self, league: &League) -> Vec<(String, Contact)> {
-        self.manager.contacts.with(|table| table.referees(league))
-    }
-
-    /// Returns the reports that the league waits for.
-    fn awaited_reports(&self, league: &League) -> Option<String> {
-        let mut awaited = Vec::new();
-        for (id, contact) in self.referees(league) {
-            let Some(deadline) = contact.report_by else {
-                continue;
-            };
-            let mut matches = Vec::new();
-            for the_match in league.open_matches_of(&id, self.pace.round) {
-                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
-                matches.push(format!("{} of {a} and {b}", the_match.id));
-            }
-
-            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
-            let until = deadline.timestamp.time_of_day();
-            awaited.push(format!("{referee} to report {matches} (until {until})"));
-        }
-        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
+impl Manager {
+    /// Returns what the league waits for.
+    pub fn waiting(&self, league: &League, now: Moment) -> Waiting {
+        (self.contacts).with(|table| table.waiting(league, self.automatic_start, now))
     }
 }
 
@@ -284,7 +227,6 @@ impl Pace {
             starts_at: None,
             players_until: now,
             next_table_at: now,
-            published_at: now,
         }
     }
 
@@ -299,30 +241,26 @@ impl Pace {
         self.starts_at.get_or_insert(now.plus(lead));
         self.players_until = now.plus(PLAYERS_FIRST_TIMEOUT);
     }
+}
 
+impl Table {
     /// Returns what may be told now.
     ///
     /// The tables of a large league are held back for a while. Referees get an announcement when
     /// the lead time has passed, the players have it, and the league `may_begin` matches. The end
     /// of the league is published to referees first, since their players may lack a result.
-    pub fn publishable(
-        &mut self,
-        league: &League,
-        table: &Table,
-        may_begin: bool,
-        now: Moment,
-    ) -> Published {
-        let before = table.published;
+    pub fn publishable(&mut self, league: &League, may_begin: bool, now: Moment) -> Published {
+        let (before, pace) = (self.published, &mut self.pace);
         let mut players = league.newest();
         if players.results != before.players.results {
-            let member_count = league.members(AgentKind::Player).len();
+            let player_count = league.count(AgentKind::Player);
             // The end of a round or of the league is never held back.
-            let is_due = member_count <= MAX_UNTHROTTLED_PLAYERS
+            let is_due = player_count <= MAX_UNTHROTTLED_PLAYERS
                 || players.rounds > before.players.rounds
                 || league.is_over()
-                || self.next_table_at.has_passed(now);
+                || pace.next_table_at.has_passed(now);
             if is_due {
-                self.next_table_at = now.plus(TABLE_INTERVAL_PER_PLAYER * member_count as u32);
+                pace.next_table_at = now.plus(TABLE_INTERVAL_PER_PLAYER * player_count as u32);
             } else {
                 players.results = before.players.results;
             }
@@ -334,24 +272,93 @@ impl Pace {
         };
         // A referee that registers again gets at once what is published already.
         let is_published = before.referees.announcement == players.announcement;
-        let may_begin = may_begin && self.starts_at.is_some_and(|time| time.has_passed(now));
-        let have_players_received = self.players_until.has_passed(now)
+        let may_begin = may_begin && pace.starts_at.is_some_and(|time| time.has_passed(now));
+        let have_players_received = self.pace.players_until.has_passed(now)
             || before.players.announcement == players.announcement
-                && table.are_settled(AgentKind::Player);
+                && self.are_settled(AgentKind::Player);
         if !is_published && !(may_begin && have_players_received) {
             referees.announcement = 0;
         }
 
-        // All referees that answer have taken the end, or have had enough time to finish what they
-        // were sending.
-        players.is_over &= before.referees.is_over
-            && (table.are_settled(AgentKind::Referee)
-                || self.published_at.plus(SHUTDOWN_TIMEOUT).has_passed(now));
+        // The referees have taken the end, or do not answer.
+        players.is_over &= before.referees.is_over && self.are_settled(AgentKind::Referee);
+        Published { players, referees }
+    }
 
-        let newest = Published { players, referees };
-        if newest != before {
-            self.published_at = now;
+    /// Returns what the league waits for: the disk, agents that register, the operator, a referee,
+    /// the lead time, or reports of referees. `automatic_start` are the numbers of players and referees that
+    /// start the league.
+    pub fn waiting(
+        &self,
+        league: &League,
+        automatic_start: Option<(u32, u32)>,
+        now: Moment,
+    ) -> Waiting {
+        let mut waiting = Waiting::default();
+        waiting.reason = match self.pace.starts_at {
+            _ if self.fault.is_some() => self.fault.clone(),
+            _ if league.is_over() => None,
+            _ if !league.started => match automatic_start {
+                Some((players, referees)) => Some(format!(
+                    "the league starts when these have registered: players {players}, \
+                     referees {referees}"
+                )),
+                None => league.missing_to_start(),
+            },
+            _ if league.paused => Some(
+                "the league is paused: no further match begins until the operator says resume"
+                    .into(),
+            ),
+            _ if self.available_referees(league).is_empty() => {
+                let mut parts = vec![
+                    "no referee is left: the league waits until one registers or answers again"
+                        .to_string(),
+                ];
+                for id in league.ids(AgentKind::Referee) {
+                    parts.push(self.problem_of(&id, league));
+                }
+                Some(parts.join("; "))
+            }
+            Some(starts_at) if !starts_at.has_passed(now) => {
+                waiting.next_at = Some(starts_at.timestamp);
+                let (round, time) = (self.pace.round, starts_at.timestamp.time_of_day());
+                Some(format!(
+                    "round {round} is announced: its matches begin at {time}"
+                ))
+            }
+            _ if self.published_at.plus(IDLE_TIMEOUT).has_passed(now) => {
+                self.awaited_reports(league)
+            }
+            _ => None,
+        };
+        waiting
+    }
+
+    /// Returns the reports that the league waits for.
+    fn awaited_reports(&self, league: &League) -> Option<String> {
+        let mut awaited = Vec::new();
+        for id in league.ids(AgentKind::Referee) {
+            let contact = self.contacts.get(&id);
+            let Some(deadline) = contact.and_then(|contact| contact.report_by) else {
+                continue;
+            };
+            let mut matches = Vec::new();
+            for the_match in league.open_matches_of(&id, self.pace.round) {
+                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
+                matches.push(format!("{} of {a} and {b}", the_match.id));
+            }
+
+            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
+            let until = deadline.timestamp.time_of_day();
+            awaited.push(format!("{referee} to report {matches} (until {until})"));
         }
-        newest
+        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
+    }
+
+    /// Returns what is wrong with a referee, after its name.
+    fn problem_of(&self, id: &str, league: &League) -> String {
+        let contact = self.contacts.get(id);
+        let problem = contact.map_or_else(String::new, |contact| contact.health.problem());
+        format!("{} {problem}", league.name_and_id(id))
     }
 }

@@ -218,7 +218,7 @@ pub fn assignment(league: &League, round: u32, available: &[String]) -> Option<E
         made += 1;
         format!("{player}-{made}")
     };
-    league.assign_open_matches(round, available, token)
+    league.assign_open_matches(round, available, &BTreeSet::new(), token)
 }
 
 /// Returns the result of a match with this seed: both choices and the number follow from the seed.
