@@ -201,19 +201,19 @@ impl Manager {
         self.hooks.begin(self)?;
 
         let mut rounds = RoundLoop::new(self);
-        rounds.run_until(|league| league.started);
+        rounds.run_until(|league| league.started)?;
         self.warn_of_unreachable_agents();
-        rounds.run_until(|league| league.open_round().is_none());
+        rounds.run_until(|league| league.open_round().is_none())?;
 
         // Tell all agents the end of the league.
         let attempt = config.generic_limit();
         let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
-        rounds.run_until(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())));
+        rounds.run_until(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
 
         self.finish()?;
         let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
-            rounds.run_until(|_| true); // one step
+            rounds.run_until(|_| true)?; // one step
             self.store.wait_for_change(changes, END_INTERVAL);
             changes = self.store.change_count();
         }
@@ -224,8 +224,8 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        if let Some(warning) = self.store.warning() {
-            print_error(&warning);
+        for note in &self.store.notes {
+            print_error(note);
         }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_closed {
@@ -351,8 +351,11 @@ fn operator_token(program: &Program) -> io::Result<String> {
             return Ok(saved.into());
         }
 
-        let problem = "had no whole token, and gets a new one";
-        print_error(&format!("{} {problem}", file.display()));
+        let old = storage::archive(&file)?.unwrap_or_default();
+        let [file, old] = [&file, &old].map(|path| path.display());
+        print_error(&format!(
+            "{file} had no whole token, and gets a new one; its text is in {old} now"
+        ));
     }
 
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;

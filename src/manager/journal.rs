@@ -2,13 +2,14 @@
 //! been written to the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` has all that is decided: a first line with its version, then one
-//! event a line. `commit` decides, appends and syncs, and applies: in this order, under the lock.
+//! event a line, with the number of the line. A journal that lacks a line is not played on. `commit` decides, appends and syncs, and applies: in this order, under the lock.
 //! The lock is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, JsonLinesFile};
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io;
@@ -16,13 +17,15 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// The file with the operator's token, next to the journal. It is written after the journal's first
 /// line, so where it exists a journal without any line is a damaged one.
 pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
+    /// What was set aside when the journal was opened, a sentence each.
+    pub notes: Vec<String>,
     /// Behind a lock that threads can wait for.
     inner: Shared<Inner>,
     /// Keeps other managers out.
@@ -36,6 +39,15 @@ struct Inner {
     /// The number of changes since the start of the program, with those that are not in the
     /// journal.
     changes: u64,
+}
+
+/// A line of the journal after the first one.
+#[derive(Serialize, Deserialize)]
+struct Line<E> {
+    /// Its number, from 1.
+    line: u64,
+    #[serde(flatten)]
+    event: E,
 }
 
 impl Store {
@@ -58,12 +70,17 @@ impl Store {
             Ok(_) => league.closed && !is_restarted || is_fresh && league.version > 0,
             Err(_) => is_fresh,
         };
+        let mut notes = Vec::new();
         if must_archive {
             // Close the journal, since Windows moves no folder with an open file. It is moved last,
             // so that a manager that is killed in between finds it at its next start.
             drop(journal);
-            storage::archive(&data.join("matches").join(league_id))?;
-            storage::archive(&folder)?;
+            for folder in [data.join("matches").join(league_id), folder] {
+                if let Some(archived) = storage::archive(&folder)? {
+                    let [from, to] = [&folder, &archived].map(|path| path.display());
+                    notes.push(format!("{from}: the league before is in {to} now"));
+                }
+            }
             league = League::new(league.config);
             journal = open_journal(&path, &mut league);
         }
@@ -73,15 +90,17 @@ impl Store {
             journal: journal?,
             changes: 0,
         };
+        notes.extend(inner.journal.warning.clone());
         Ok(Store {
+            notes,
             inner: Shared::new(inner),
             _lock: lock,
         })
     }
 
-    /// Returns what was done with an incomplete last line of the journal, if there was one.
-    pub fn warning(&self) -> Option<String> {
-        self.inner.lock().journal.warning.clone()
+    /// Fails if another program has written the journal.
+    pub fn check(&self) -> io::Result<()> {
+        self.inner.lock().journal.check()
     }
 
     /// Reads the league.
@@ -99,8 +118,10 @@ impl Store {
         let (event, answer) = decide(&inner.league)?;
 
         if let Some(event) = event {
+            let line = inner.league.version + 2; // after the first line and all events
+            let event = Line { line, event };
             inner.journal.append(&event)?;
-            inner.league.apply(&event);
+            inner.league.apply(&event.event);
             drop(inner);
             self.notify_all();
         }
@@ -166,14 +187,20 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
 }
 
 /// Checks the version in the first line; applies the event of any other line.
-fn read_line(number: u32, line: &[u8], league: &mut League) -> Result<(), String> {
+fn read_line(number: u64, text: &[u8], league: &mut League) -> Result<(), String> {
     if number > 1 {
-        let event: Event = serde_json::from_slice(line).map_err(corrupt)?;
+        let Line::<Event> { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
+        if line != number {
+            return Err(format!(
+                "has the number {line}: a line is missing, doubled or moved; put the journal back \
+                 as it was, or start with --fresh"
+            ));
+        }
         league.apply(&event);
         return Ok(());
     }
 
-    let first: Value = serde_json::from_slice(line).map_err(corrupt)?;
+    let first: Value = serde_json::from_slice(text).map_err(corrupt)?;
     if first["journal_version"] != VERSION {
         let hint = "use the program that wrote it, or start with --fresh";
         return Err(format!(

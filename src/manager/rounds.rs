@@ -72,14 +72,15 @@ impl<'a> RoundLoop<'a> {
         }
     }
 
-    /// Runs until `is_done` is true of the league.
-    pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) {
+    /// Runs until `is_done` is true of the league. Fails if another program writes the journal.
+    pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
         let store = &self.manager.store;
         loop {
             let changes = store.change_count();
+            store.check()?;
             self.step();
             if store.read(&is_done) {
-                return;
+                return Ok(());
             }
 
             let interval = match store.read(League::open_round) {
