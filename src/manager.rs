@@ -36,8 +36,7 @@ use crate::values::{Moment, check_identifier, token};
 use contacts::Contacts;
 use files::WrittenFiles;
 use journal::{OPERATOR_FILE, Store};
-use league::{Event, League};
-use rounds::RoundLoop;
+use league::{Event, League, Match};
 use screen::Screen;
 use std::io;
 use std::net::IpAddr;
@@ -58,8 +57,13 @@ pub trait ManagerHooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         manager.print_operator_file();
-        screen::follow(manager, |_, _| String::new());
+        screen::follow(manager);
         Ok(())
+    }
+
+    /// Returns what is printed behind a result.
+    fn hint(&self, _league: &League, _the_match: &Match) -> String {
+        String::new()
     }
 
     /// A round is about to begin: the results of the rounds before it are stored, and its matches
@@ -125,8 +129,6 @@ pub struct Manager {
     pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
     pub max_per_address: u32,
-    /// Makes the league reproducible.
-    pub seed: Option<u64>,
     /// The time between a round's announcement and its matches.
     pub lead: Duration,
     operator_token: String,
@@ -183,7 +185,6 @@ impl Manager {
             written_files: Mutex::default(),
             automatic_start,
             max_per_address,
-            seed: program.seed.or(store.read(|league| league.seed)),
             lead: lead(&program)?,
             operator_token: operator_token(&program)?,
             hooks,
@@ -200,20 +201,19 @@ impl Manager {
         files::keep_writing(self);
         self.hooks.begin(self)?;
 
-        let mut rounds = RoundLoop::new(self);
-        rounds.run_until(|league| league.started)?;
+        self.run_rounds(|league| league.started)?;
         self.warn_of_unreachable_agents();
-        rounds.run_until(|league| league.open_round().is_none())?;
+        self.run_rounds(|league| league.open_round().is_none())?;
 
         // Tell all agents the end of the league.
         let attempt = config.generic_limit();
         let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
-        rounds.run_until(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
+        self.run_rounds(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
 
         self.finish()?;
         let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
-            rounds.run_until(|_| true)?; // one step
+            self.run_rounds(|_| true)?; // one step
             self.store.wait_for_change(changes, END_INTERVAL);
             changes = self.store.change_count();
         }
@@ -224,8 +224,8 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        for note in &self.store.notes {
-            print_error(note);
+        if let Some(warning) = self.store.warning() {
+            print_error(&warning);
         }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_closed {
@@ -273,7 +273,7 @@ impl Manager {
             return None;
         }
 
-        league.start_event(self.seed, league.pairings())
+        league.start_event(self.program.seed, league.pairings())
     }
 
     /// Closes the league after its last match. A closed league is not resumed, so all files are
@@ -351,11 +351,9 @@ fn operator_token(program: &Program) -> io::Result<String> {
             return Ok(saved.into());
         }
 
-        let old = storage::archive(&file)?.unwrap_or_default();
-        let [file, old] = [&file, &old].map(|path| path.display());
-        print_error(&format!(
-            "{file} had no whole token, and gets a new one; its text is in {old} now"
-        ));
+        let problem = "had no whole token, and gets a new one";
+        print_error(&format!("{} {problem}", file.display()));
+        storage::archive(&file)?;
     }
 
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;

@@ -18,7 +18,7 @@ use crate::page::{WebPages, render};
 use crate::practice::comparison::{self, Comparison};
 use crate::practice::statistics;
 use crate::relay::Relays;
-use league::manager::league::League;
+use league::manager::league::{League, Match};
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::http::Response;
@@ -289,9 +289,7 @@ impl ManagerHooks for ToolHooks {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
             LeagueKind::Local if manager.terminal.quiet => {}
-            _ => manager::screen::follow(manager, |league, the_match| {
-                screen::trace_hint(league, the_match, "")
-            }),
+            _ => manager::screen::follow(manager),
         }
 
         let is_closed = manager.store.read(|league| league.closed);
@@ -305,10 +303,15 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
                 let players = league.ids(AgentKind::Player);
-                league.start_event(manager.seed, comparison::pairings(&players, manager.seed))
+                let seed = manager.program.seed;
+                league.start_event(seed, comparison::pairings(&players, seed))
             })?;
         }
         Ok(())
+    }
+
+    fn hint(&self, league: &League, the_match: &Match) -> String {
+        screen::trace_hint(league, the_match, "")
     }
 
     fn before_round(&self, manager: &Manager, round: u32) {

@@ -5,7 +5,7 @@
 //! marks a referee that is late. They use no clock, lock, thread or network: these are in
 //! `contacts.rs`. Nothing of a contact is stored on disk.
 
-use super::league::{League, Match, MatchAssignment, Member};
+use super::league::{League, Match, MatchAssignment, Member, Recorded};
 use super::notifications::{Notification, Progress, Published};
 use super::rounds::Pace;
 use crate::games::result_status;
@@ -13,7 +13,7 @@ use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, LeagueError, MatchResult, ResultStatus};
+use crate::protocol::{AgentKind, LeagueError, ProtocolError, ResultStatus};
 use crate::values::{MAX_QUOTED_CHARS, Moment, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,7 +25,7 @@ const RESET_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_CONCESSIONS: u32 = 3;
 
 /// An agent, and what it has been told.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Contact {
     /// Referee or player.
     pub kind: AgentKind,
@@ -54,10 +54,9 @@ pub struct Contact {
 }
 
 /// How the last calls to an agent went, and so whether a referee may get matches.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Health {
     /// It answers, or has not been called yet.
-    #[default]
     Answering,
     /// All attempts of the last call failed. It answers again after a call that succeeds.
     Failing(CallError),
@@ -69,7 +68,7 @@ pub enum Health {
 }
 
 /// A call to an agent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct Call {
     /// What it is told; `None` if it is only asked whether it answers.
     pub notification: Option<Notification>,
@@ -80,7 +79,6 @@ pub struct Call {
 }
 
 /// What an agent needs next.
-#[derive(Debug, PartialEq)]
 pub enum Next {
     /// This call, now.
     Call(Call),
@@ -263,12 +261,6 @@ impl Contact {
         self.health.error().is_some_and(CallError::is_refused) && self.has_failed()
     }
 
-    /// Returns true if the agent has received this announcement, or all attempts failed.
-    pub fn has_heard(&self, announcement: u64) -> bool {
-        let progress = self.progress.unwrap_or_default();
-        progress.announcement >= announcement || self.has_failed()
-    }
-
     /// Returns true if one more concession may be made to the agent in this round, and counts it.
     pub fn concede(&mut self) -> bool {
         self.concessions += 1;
@@ -311,6 +303,8 @@ impl Health {
 
 /// All members, and what may be told to them.
 pub struct Table {
+    /// The time limits and the retry policy.
+    system: SystemFile,
     /// What may be told now.
     pub published: Published,
     /// The time since which it may be told.
@@ -323,38 +317,42 @@ pub struct Table {
     pub unannounced: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
+    /// What the league was last said to wait for.
+    pub said: Option<String>,
 }
 
 impl Table {
     /// Returns the members of a league that goes on now.
     pub fn new(league: &League, now: Moment) -> Table {
         let mut table = Table {
+            system: league.config.system.clone(),
             published: Published {
                 players: league.newest().before_last_round(),
                 referees: Progress::default(),
             },
             published_at: now,
-            pace: Pace::new(now),
+            pace: Pace::default(),
             contacts: BTreeMap::new(),
             unannounced: BTreeSet::new(),
             fault: None,
+            said: None,
         };
         for member in league.members.values() {
-            table.contact(member, &league.config.system);
+            table.contact(member);
         }
         table
     }
 
     /// Returns a member, which is new if it is not known.
-    fn contact(&mut self, member: &Member, system: &SystemFile) -> &mut Contact {
+    fn contact(&mut self, member: &Member) -> &mut Contact {
         let contact = self.contacts.entry(member.id.clone());
-        contact.or_insert_with(|| Contact::new(member.kind, system))
+        contact.or_insert_with(|| Contact::new(member.kind, &self.system))
     }
 
     /// Records that an agent has registered, perhaps again.
-    pub fn record_registration(&mut self, member: &Member, system: &SystemFile, now: Moment) {
+    pub fn record_registration(&mut self, member: &Member, now: Moment) {
         let is_over = self.published.to(member.kind).is_over;
-        let contact = self.contact(member, system);
+        let contact = self.contact(member);
         contact.registrations += 1;
         if !is_over || contact.concede() {
             contact.revive(now);
@@ -370,23 +368,25 @@ impl Table {
         }
     }
 
-    /// Returns the player that has lost a match technically without having heard of the match. The
-    /// loss does not count then, and the match must be announced again.
-    pub fn unaware_loser(&mut self, the_match: &Match, result: &MatchResult) -> Option<String> {
-        if result_status(result) != ResultStatus::TechnicalLoss {
-            return None;
-        }
+    /// Refuses the technical loss of a player that has not heard of its match: that must be
+    /// announced again. A player whose calls fail in all attempts counts as told.
+    pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
+        let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
-            if result.winner.as_ref() != Some(player)
+            if is_loss
+                && new.result.winner.as_ref() != Some(player)
                 && let Some(contact) = self.contacts.get_mut(player)
-                && !contact.has_heard(the_match.announcement)
+                && contact.progress.unwrap_or_default().announcement < the_match.announcement
+                && !contact.has_failed()
                 && contact.concede()
             {
-                self.unannounced.insert(the_match.id.clone());
-                return Some(player.clone());
+                let id = &new.match_id;
+                self.unannounced.insert(id.clone());
+                let problem = format!("{player} was not told of {id} yet: {id} is announced again");
+                return Err(ProtocolError::mismatch("match_id", problem));
             }
         }
-        None
+        Ok(())
     }
 
     /// Lets an agent be told everything again that still matters, or be pinged.
@@ -408,11 +408,12 @@ impl Table {
 
         for (id, contact) in &mut self.contacts {
             let kind = contact.kind;
-            if newest.to(kind).is_over && !before.to(kind).is_over {
+            let [old, new] = [before, newest].map(|published| published.to(kind));
+            if (old.rounds, old.is_over) != (new.rounds, new.is_over) {
+                contact.concessions = 0;
+            }
+            if new.is_over && !old.is_over {
                 contact.attempts.failed = 0; // the end gets all attempts of the retry policy
-                contact.concessions = 0;
-            } else if newest.to(kind).rounds > before.to(kind).rounds {
-                contact.concessions = 0;
             }
             if kind == AgentKind::Referee
                 && let Some(member) = league.members.get(id)
@@ -459,15 +460,10 @@ impl Table {
         Vec::new()
     }
 
-    /// Returns the ids of the agents that do not answer.
-    pub fn unreachable(&self) -> BTreeSet<String> {
-        let mut ids = BTreeSet::new();
-        for (id, contact) in &self.contacts {
-            if contact.health.error().is_some() || contact.has_failed() {
-                ids.insert(id.clone());
-            }
-        }
-        ids
+    /// Returns true if an agent answers, or has not been called yet.
+    pub fn answers(&self, id: &str) -> bool {
+        let contact = self.contacts.get(id);
+        contact.is_none_or(|contact| contact.health.error().is_none() && !contact.has_failed())
     }
 
     /// Returns true if all agents of a kind have received everything, or do not answer.

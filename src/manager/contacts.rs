@@ -9,10 +9,10 @@
 
 use super::contact::{Call, Next, Table};
 use super::journal::Store;
-use super::league::{League, Member};
+use super::league::League;
 use super::notifications::{Notification, Progress};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::protocol::AgentKind;
@@ -77,25 +77,17 @@ impl Contacts {
         let newest = table.published;
         self.write_new_texts(texts, league, before.to_any(), newest.to_any());
 
-        // Without a thread left on this machine, it is tried again with the next step.
-        if threads.len() < table.contacts.len() {
-            let mut new = table
-                .contacts
-                .keys()
-                .filter(|id| !threads.contains_key(*id));
-            let started: Vec<_> = new
-                .by_ref()
-                .filter_map(|id| self.start_thread(id))
-                .collect();
-            threads.extend(started);
-        }
-
         // Only those that lack something new are woken: a call that is under way is followed by the
         // next one anyway.
         let mut woken = Vec::new();
         for (id, contact) in &table.contacts {
-            if (newest != before || contact.is_reset()) && !contact.has_received(newest) {
-                woken.extend(threads.get(id).cloned());
+            if contact.has_received(newest) || newest == before && !contact.is_reset() {
+                continue;
+            }
+            match threads.get(id) {
+                Some(thread) => woken.push(thread.clone()),
+                // Without a thread left on this machine, it is tried again with the next step.
+                None => threads.extend(self.start_thread(id)),
             }
         }
         woken
@@ -210,32 +202,23 @@ impl Contacts {
             max_bytes: MAX_NOTICE,
             timeout: self.timeout,
         };
-        let Some(text) = text else {
-            self.client.ping(&peer, &member.token)?;
-            return Ok(Value::Null);
-        };
-
         let mut own_fields = json!({"auth_token": member.token});
-        if let Some(Notification::Announcement(round)) = call.notification {
-            if member.kind == AgentKind::Referee {
-                return self.announce(&peer, member, round);
+        let text = match call.notification {
+            None => return self.client.ping(&peer, &member.token).map(|()| Value::Null),
+            // A referee's copy has the addresses of the players and the tokens of its matches.
+            Some(Notification::Announcement(round)) if member.kind == AgentKind::Referee => {
+                let message = (self.store).read(|league| league.announcement(round, Some(id)));
+                Some(Arc::new(self.client.prepare_broadcast(&message, 1)))
             }
-            if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
-                own_fields["match_token"] = json!(token);
+            Some(Notification::Announcement(round)) => {
+                if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                    own_fields["match_token"] = json!(token);
+                }
+                text
             }
-        }
-        self.client.deliver(&peer, &text, own_fields)
-    }
-
-    /// Sends a referee its own copy of an announcement: it has the addresses of the players and the
-    /// tokens of the referee's matches.
-    fn announce(&self, peer: &Peer, referee: Member, round: u32) -> Result<Value, CallError> {
-        let message = (self.store).read(|league| league.announcement(round, Some(&referee.id)));
-        let context = MessageContext {
-            conversation_id: new_conversation("notify_round"),
-            auth_token: Some(referee.token),
-            ..MessageContext::default()
+            Some(_) => text,
         };
-        self.client.notify(peer, &message, &context)
+        let text = text.ok_or_else(|| CallError::Local("no text".into()))?;
+        self.client.deliver(&peer, &text, own_fields)
     }
 }

@@ -5,7 +5,8 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::league::{Event, League, Member, Recorded};
+use super::contact::Table;
+use super::league::{Event, League, Member};
 use super::registration::{
     Application, Rejection, RejectionKind, registration_reply, with_address,
 };
@@ -143,46 +144,45 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Reply, HandlerError> {
-        let (referee_wanted, unreachable) = self.store.read(|league| {
-            self.contacts.with(|table| {
-                let is_wanted = table.available_referees(league).is_empty();
-                (is_wanted, table.unreachable())
-            })
-        });
         let trusted = self.is_operator(request);
         let meta = match trusted {
             true => meta.clone(),
             false => with_address(meta, request.peer),
         };
-        let mut application = Application {
-            kind,
-            meta: &meta,
-            request,
-            trusted,
-            is_relayed: self.hooks.is_relay(&meta.contact_endpoint),
-            referee_wanted,
-            max_per_address: self.max_per_address,
-            unreachable: &unreachable,
-            secret: &secret(self.program.config.system.security.token_length),
-            now: Timestamp::now(),
+        let is_relayed = self.hooks.is_relay(&meta.contact_endpoint);
+        let secret = &secret(self.program.config.system.security.token_length);
+        let commit = || {
+            self.store.commit(|league| {
+                let decide = |table: &mut Table| {
+                    league.decide_registration(&Application {
+                        kind,
+                        meta: &meta,
+                        request,
+                        trusted,
+                        is_relayed,
+                        max_per_address: self.max_per_address,
+                        table,
+                        secret,
+                        now: Timestamp::now(),
+                    })
+                };
+                Ok::<_, HandlerError>(self.contacts.with(decide))
+            })
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = self.commit_registration(&application)?;
+        let mut decision = commit()?;
         let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
-            application.now = Timestamp::now();
-            decision = self.commit_registration(&application)?;
+            decision = commit()?;
         }
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
-                let system = &self.program.config.system;
-                let now = Moment::now();
                 self.contacts
-                    .with(|table| table.record_registration(member, system, now));
+                    .with(|table| table.record_registration(member, Moment::now()));
                 self.store.notify_all();
             }
             Err(rejection) => match rejection.kind {
@@ -193,15 +193,6 @@ impl Manager {
             },
         }
         Ok(registration_reply(kind, decision, self.program.league_id()))
-    }
-
-    /// Decides a registration and stores it.
-    fn commit_registration(
-        &self,
-        application: &Application,
-    ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store
-            .commit(|league| Ok(league.decide_registration(application)))
     }
 
     /// Prints who was not accepted, and why.
@@ -231,8 +222,10 @@ impl Manager {
 
         let recorded = self.store.commit(|league| {
             let event = league.check_report(&sender, report, Timestamp::now())?;
-            if let Some(Event::Recorded(recorded)) = &event {
-                self.check_loser(league, recorded)?;
+            if let Some(Event::Recorded(new)) = &event
+                && let Some(the_match) = league.find(&new.match_id)
+            {
+                (self.contacts).with(|table| table.check_loser(the_match, new))?;
             }
             Ok::<_, HandlerError>((event, ()))
         });
@@ -243,20 +236,6 @@ impl Manager {
         let match_id = report.match_id.clone();
         let status = "recorded".into();
         Ok(MatchResultAck { match_id, status })
-    }
-
-    /// Refuses the technical loss of a player that was not told of its match.
-    fn check_loser(&self, league: &League, new: &Recorded) -> Result<(), ProtocolError> {
-        let loser = league.find(&new.match_id).and_then(|the_match| {
-            (self.contacts).with(|table| table.unaware_loser(the_match, &new.result))
-        });
-        let Some(player) = loser else {
-            return Ok(());
-        };
-
-        let id = &new.match_id;
-        let problem = format!("{player} has not been told of {id} yet; {id} is announced again");
-        Err(ProtocolError::mismatch("match_id", problem))
     }
 
     /// Returns the member that sent a request.

@@ -24,8 +24,6 @@ pub const OPERATOR_FILE: &str = "operator.token";
 
 /// A league and its journal.
 pub struct Store {
-    /// What was set aside when the journal was opened, a sentence each.
-    pub notes: Vec<String>,
     /// Behind a lock that threads can wait for.
     inner: Shared<Inner>,
     /// Keeps other managers out.
@@ -70,17 +68,12 @@ impl Store {
             Ok(_) => league.closed && !is_restarted || is_fresh && league.version > 0,
             Err(_) => is_fresh,
         };
-        let mut notes = Vec::new();
         if must_archive {
             // Close the journal, since Windows moves no folder with an open file. It is moved last,
             // so that a manager that is killed in between finds it at its next start.
             drop(journal);
-            for folder in [data.join("matches").join(league_id), folder] {
-                if let Some(archived) = storage::archive(&folder)? {
-                    let [from, to] = [&folder, &archived].map(|path| path.display());
-                    notes.push(format!("{from}: the league before is in {to} now"));
-                }
-            }
+            storage::archive(&data.join("matches").join(league_id))?;
+            storage::archive(&folder)?;
             league = League::new(league.config);
             journal = open_journal(&path, &mut league);
         }
@@ -90,12 +83,15 @@ impl Store {
             journal: journal?,
             changes: 0,
         };
-        notes.extend(inner.journal.warning.clone());
         Ok(Store {
-            notes,
             inner: Shared::new(inner),
             _lock: lock,
         })
+    }
+
+    /// Returns what was done with an incomplete last line of the journal, if there was one.
+    pub fn warning(&self) -> Option<String> {
+        self.inner.lock().journal.warning.clone()
     }
 
     /// Fails if another program has written the journal.

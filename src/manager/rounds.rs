@@ -19,13 +19,10 @@ use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
-use std::mem;
 use std::time::Duration;
 
-/// Maximum time between two steps while a round is open.
+/// Maximum time between two steps.
 const STEP_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum time between two steps before the start and after the last round.
-const IDLE_STEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Maximum time from an assignment that referees wait for players to receive it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of players of a league in which every result is published at once.
@@ -36,7 +33,7 @@ const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// What a league waits for.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Default)]
 pub struct Waiting {
     /// The reason as text.
     pub reason: Option<String>,
@@ -44,56 +41,36 @@ pub struct Waiting {
     pub next_at: Option<Timestamp>,
 }
 
-/// Plays the rounds of a league.
-pub struct RoundLoop<'a> {
-    manager: &'a Manager,
-    /// What the league waited for at the last step.
-    said: Waiting,
-}
-
 /// The times by which a league is played. It uses no clock.
+#[derive(Default)]
 pub struct Pace {
     /// The newest open round that was begun; 0 before the start.
     round: u32,
     /// The time at which the matches of the open round may begin; `None` until they are assigned.
     starts_at: Option<Moment>,
     /// The time until which the referees wait for players to receive the last assignment.
-    players_until: Moment,
+    players_until: Option<Moment>,
     /// The time from which a further table may be published.
-    next_table_at: Moment,
+    next_table_at: Option<Moment>,
 }
 
-impl<'a> RoundLoop<'a> {
-    /// Creates the loop for the manager's league.
-    pub fn new(manager: &'a Manager) -> RoundLoop<'a> {
-        RoundLoop {
-            manager,
-            said: Waiting::default(),
-        }
-    }
-
+impl Manager {
     /// Runs until `is_done` is true of the league. Fails if another program writes the journal.
-    pub fn run_until(&mut self, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
-        let store = &self.manager.store;
+    pub fn run_rounds(&self, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
         loop {
-            let changes = store.change_count();
-            store.check()?;
+            let changes = self.store.change_count();
+            self.store.check()?;
             self.step();
-            if store.read(&is_done) {
+            if self.store.read(&is_done) {
                 return Ok(());
             }
-
-            let interval = match store.read(League::open_round) {
-                Some(_) => STEP_INTERVAL,
-                None => IDLE_STEP_INTERVAL,
-            };
-            store.wait_for_change(changes, interval);
+            self.store.wait_for_change(changes, STEP_INTERVAL);
         }
     }
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
-    fn step(&mut self) {
-        let (store, contacts) = (&self.manager.store, &self.manager.contacts);
+    fn step(&self) {
+        let (store, contacts) = (&self.store, &self.contacts);
         let available =
             store.read(|league| contacts.with(|table| table.available_referees(league)));
 
@@ -105,12 +82,14 @@ impl<'a> RoundLoop<'a> {
 
         // Publish what is new.
         let now = Moment::now();
-        let fault = result.err().map(|error| error.to_string());
-        contacts.with(|table| table.fault = fault);
-        let (threads, waiting) = store.read(|league| {
+        let (threads, reason) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
             let threads = contacts.publish(league, may_begin, now);
-            (threads, self.manager.waiting(league, now))
+            let reason = contacts.with(|table| {
+                table.fault = result.err().map(|error| error.to_string());
+                table.news(league, self.automatic_start, now)
+            });
+            (threads, reason)
         });
         for thread in threads {
             thread.unpark();
@@ -118,31 +97,24 @@ impl<'a> RoundLoop<'a> {
 
         // Say what the league waits for, if that has changed. A lobby that the operator will start
         // is no news.
-        let before = mem::replace(&mut self.said, waiting);
-        if self.said != before {
+        if let Some(reason) = reason {
             store.notify_all();
-        }
-        let is_news = self.manager.automatic_start.is_some() || store.read(|league| league.started);
-        if is_news
-            && self.said.reason != before.reason
-            && let Some(reason) = &self.said.reason
-        {
-            self.manager.say(Level::Warning, "waiting", reason);
+            let is_lobby = self.automatic_start.is_none() && !store.read(|league| league.started);
+            if !reason.is_empty() && !is_lobby {
+                self.say(Level::Warning, "waiting", &reason);
+            }
         }
     }
 
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&self, available: &[String]) -> io::Result<bool> {
         self.enter_open_round();
-        let Manager {
-            store, contacts, ..
-        } = self.manager;
         let mut assigned = None; // none unless matches are assigned
-        let is_new = store.commit_event(|league| {
-            contacts.with(|table| {
+        let is_new = self.store.commit_event(|league| {
+            self.contacts.with(|table| {
                 let event = self.next_event(league, table, available);
                 if let Some(Event::Assigned { assignments }) = &event {
-                    let warnings = lost_referee_warnings(league, table, available);
+                    let warnings = table.lost_referee_warnings(league, available);
                     assigned = Some((assignments.clone(), warnings));
                 }
                 event
@@ -151,11 +123,10 @@ impl<'a> RoundLoop<'a> {
 
         // Matches are assigned.
         if let Some((assignments, warnings)) = assigned {
-            let lead = self.manager.lead;
             let now = Moment::now();
-            contacts.with(|table| table.record_assignment(&assignments, lead, now));
+            (self.contacts).with(|table| table.record_assignment(&assignments, self.lead, now));
             for text in warnings {
-                self.manager.say(Level::Warning, "referee_lost", &text);
+                self.say(Level::Warning, "referee_lost", &text);
             }
         }
         Ok(is_new)
@@ -164,15 +135,13 @@ impl<'a> RoundLoop<'a> {
     /// Begins with a new open round. After a restart of the manager, a round that has referees
     /// already goes on at once.
     fn enter_open_round(&self) {
-        let Manager {
-            store, contacts, ..
-        } = self.manager;
-        if let Some(round) = store.read(League::open_round)
-            && round != contacts.with(|table| table.pace.round)
+        if let Some(round) = self.store.read(League::open_round)
+            && round != self.contacts.with(|table| table.pace.round)
         {
-            self.manager.hooks.before_round(self.manager, round);
-            let is_resumed = store.read(|league| league.assigned_matches(round).next().is_some());
-            contacts.with(|table| table.pace.begin(round, is_resumed, Moment::now()));
+            self.hooks.before_round(self, round);
+            let is_resumed =
+                (self.store).read(|league| league.assigned_matches(round).next().is_some());
+            (self.contacts).with(|table| table.pace.begin(round, is_resumed, Moment::now()));
         }
     }
 
@@ -180,8 +149,8 @@ impl<'a> RoundLoop<'a> {
     /// matches that have no available referee are assigned.
     fn next_event(&self, league: &League, table: &Table, available: &[String]) -> Option<Event> {
         if !league.started {
-            let (players, referees) = self.manager.automatic_start?;
-            return self.manager.decide_start(league, players, referees);
+            let (players, referees) = self.automatic_start?;
+            return self.decide_start(league, players, referees);
         }
 
         let round = league.open_round()?;
@@ -195,25 +164,7 @@ impl<'a> RoundLoop<'a> {
             token(player, &secret(digits))
         })
     }
-}
 
-/// Returns a warning for each referee whose matches are assigned to the available ones.
-fn lost_referee_warnings(league: &League, table: &Table, available: &[String]) -> Vec<String> {
-    let mut warnings = Vec::new();
-    for id in league.ids(AgentKind::Referee) {
-        let has_matches = league
-            .open_matches_of(&id, table.pace.round)
-            .next()
-            .is_some();
-        if has_matches && !available.contains(&id) {
-            let problem = table.problem_of(&id, league);
-            warnings.push(format!("{problem}; its matches are announced again"));
-        }
-    }
-    warnings
-}
-
-impl Manager {
     /// Returns what the league waits for.
     pub fn waiting(&self, league: &League, now: Moment) -> Waiting {
         (self.contacts).with(|table| table.waiting(league, self.automatic_start, now))
@@ -221,16 +172,6 @@ impl Manager {
 }
 
 impl Pace {
-    /// Returns the pace of a league that goes on now.
-    pub fn new(now: Moment) -> Pace {
-        Pace {
-            round: 0,
-            starts_at: None,
-            players_until: now,
-            next_table_at: now,
-        }
-    }
-
     /// Begins a round. If it `is_resumed`, it has no second lead time.
     pub fn begin(&mut self, round: u32, is_resumed: bool, now: Moment) {
         self.round = round;
@@ -240,7 +181,7 @@ impl Pace {
     /// Records that matches of the round were assigned.
     pub fn assign(&mut self, lead: Duration, now: Moment) {
         self.starts_at.get_or_insert(now.plus(lead));
-        self.players_until = now.plus(PLAYERS_FIRST_TIMEOUT);
+        self.players_until = Some(now.plus(PLAYERS_FIRST_TIMEOUT));
     }
 }
 
@@ -259,9 +200,10 @@ impl Table {
             let is_due = player_count <= MAX_UNTHROTTLED_PLAYERS
                 || players.rounds > before.players.rounds
                 || league.is_over()
-                || pace.next_table_at.has_passed(now);
+                || pace.next_table_at.is_none_or(|time| time.has_passed(now));
             if is_due {
-                pace.next_table_at = now.plus(TABLE_INTERVAL_PER_PLAYER * player_count as u32);
+                let interval = TABLE_INTERVAL_PER_PLAYER * player_count as u32;
+                pace.next_table_at = Some(now.plus(interval));
             } else {
                 players.results = before.players.results;
             }
@@ -274,7 +216,8 @@ impl Table {
         // A referee that registers again gets at once what is published already.
         let is_published = before.referees.announcement == players.announcement;
         let may_begin = may_begin && pace.starts_at.is_some_and(|time| time.has_passed(now));
-        let have_players_received = self.pace.players_until.has_passed(now)
+        let is_time_over = (self.pace.players_until).is_none_or(|time| time.has_passed(now));
+        let have_players_received = is_time_over
             || before.players.announcement == players.announcement
                 && self.are_settled(AgentKind::Player);
         if !is_published && !(may_begin && have_players_received) {
@@ -333,6 +276,35 @@ impl Table {
             _ => None,
         };
         waiting
+    }
+
+    /// Returns what the league waits for, if that has changed since the last call.
+    fn news(
+        &mut self,
+        league: &League,
+        automatic_start: Option<(u32, u32)>,
+        now: Moment,
+    ) -> Option<String> {
+        let reason = self.waiting(league, automatic_start, now).reason;
+        let is_new = reason != self.said;
+        self.said.clone_from(&reason);
+        is_new.then(|| reason.unwrap_or_default())
+    }
+
+    /// Returns a warning for each referee whose matches are assigned to the available ones.
+    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for id in league.ids(AgentKind::Referee) {
+            let has_matches = league
+                .open_matches_of(&id, self.pace.round)
+                .next()
+                .is_some();
+            if has_matches && !available.contains(&id) {
+                let problem = self.problem_of(&id, league);
+                warnings.push(format!("{problem}; its matches are announced again"));
+            }
+        }
+        warnings
     }
 
     /// Returns the reports that the league waits for.

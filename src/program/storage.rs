@@ -2,6 +2,7 @@
 //! files for people), and append-only files with a line for each record (the manager's journal, a
 //! referee's outbox). Read next: `manager/journal.rs`.
 
+use super::terminal::print_error;
 use crate::net::sync;
 use crate::system;
 use crate::values::Timestamp;
@@ -147,8 +148,17 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     value.map_err(|error| with_path(path, io::Error::other(format!("it is damaged ({error})"))))
 }
 
+/// Renames a file or a folder, if it exists, to a name with the time, and says so.
+pub fn archive(path: &Path) -> io::Result<()> {
+    if let Some(archived) = move_aside(path)? {
+        let [from, to] = [path, &archived].map(Path::display);
+        print_error(&format!("{from}: what it had is in {to} now"));
+    }
+    Ok(())
+}
+
 /// Renames a file or a folder, if it exists, to a name with the time, and returns that.
-pub fn archive(path: &Path) -> io::Result<Option<PathBuf>> {
+pub fn move_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     if !path.exists() {
         return Ok(None);
     }

@@ -199,8 +199,8 @@ impl World {
                 String::new()
             }
             "registers" => {
-                let (member, system) = (&self.league.members[rest], &self.league.config.system);
-                self.table.record_registration(member, system, self.now);
+                let member = &self.league.members[rest];
+                self.table.record_registration(member, self.now);
                 String::new()
             }
             "report" => self.report(rest),
@@ -274,12 +274,14 @@ impl World {
         let referee = &self.league.members[the_match.referee().unwrap()];
         let event = self
             .league
-            .check_report(referee, &report, self.now.timestamp);
-        let loser = self.table.unaware_loser(the_match, &report.result);
-        if let Some(player) = loser {
-            return format!("refused, since {player} was not told\n");
+            .check_report(referee, &report, self.now.timestamp)
+            .unwrap();
+        if let Some(Event::Recorded(new)) = &event
+            && let Err(refusal) = self.table.check_loser(the_match, new)
+        {
+            return format!("refused: {refusal}\n");
         }
-        happen(&mut self.league, event.unwrap());
+        happen(&mut self.league, event);
         "recorded\n".into()
     }
 }

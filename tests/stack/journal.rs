@@ -348,7 +348,7 @@ fn second_writer_of_a_journal_is_noticed() {
         &manager.errors(),
         "another program writes this file; end one of the two",
     );
-    register_player(&second.url(), "P02", "http://127.0.0.1:1/mcp");
+    register_player(&second.url(), "P02", "http://127.0.0.1:2/mcp");
     second.kill();
     assert_eq!(test.count("Registered"), 2);
 }

@@ -168,10 +168,9 @@ impl World {
                     life: agent.life + 1,
                     ..Agent::default()
                 };
-                let system = self.league.config.system.clone();
-                let member = self.league.members[&id].clone();
                 let now = self.moment();
-                self.table.record_registration(&member, &system, now);
+                let member = &self.league.members[&id];
+                self.table.record_registration(member, now);
                 self.wake(&id);
                 self.step();
                 if self.random.bool() {
