@@ -123,6 +123,8 @@ pub struct Manager {
     pub contacts: Arc<Contacts>,
     /// Standard output.
     pub terminal: Terminal,
+    /// What the league was last said to wait for.
+    said: Mutex<Option<String>>,
     screen: Mutex<Option<Screen>>,
     written_files: Mutex<WrittenFiles>,
     /// The numbers of players and referees that start the league.
@@ -174,13 +176,16 @@ impl Manager {
         let store = Arc::new(store);
         let log_file = format!("league/{}/league.log.jsonl", program.league_id());
         program.log().open("league_manager", &log_file);
+        let contacts = Contacts::new(&store, &program);
+        contacts.with(|table| table.automatic_start = automatic_start);
         Ok(Manager {
-            contacts: Contacts::new(&store, &program),
+            contacts,
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
+            said: Mutex::default(),
             screen: Mutex::default(),
             written_files: Mutex::default(),
             automatic_start,
@@ -224,9 +229,6 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        if let Some(warning) = self.store.warning() {
-            print_error(&warning);
-        }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_closed {
             self.stored.call_once(|| {}); // before the restart of this process
@@ -267,8 +269,8 @@ impl Manager {
     /// Decides to start the league, if so many players and referees have registered and nothing
     /// else is lacking.
     fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
-        if league.ids(AgentKind::Player).len() < players as usize
-            || league.ids(AgentKind::Referee).len() < referees as usize
+        if league.count(AgentKind::Player) < players as usize
+            || league.count(AgentKind::Referee) < referees as usize
         {
             return None;
         }
@@ -297,7 +299,8 @@ impl Manager {
     /// Returns the status of the league.
     pub fn status(&self) -> LeagueStatus {
         self.store.read(|league| {
-            let waiting = self.waiting(league, Moment::now());
+            let now = Moment::now();
+            let waiting = self.contacts.with(|table| table.waiting(league, now));
             league.status(waiting.reason)
         })
     }

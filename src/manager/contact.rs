@@ -317,8 +317,8 @@ pub struct Table {
     pub unannounced: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
-    /// What the league was last said to wait for.
-    pub said: Option<String>,
+    /// The numbers of players and referees that start the league.
+    pub automatic_start: Option<(u32, u32)>,
 }
 
 impl Table {
@@ -335,7 +335,7 @@ impl Table {
             contacts: BTreeMap::new(),
             unannounced: BTreeSet::new(),
             fault: None,
-            said: None,
+            automatic_start: None,
         };
         for member in league.members.values() {
             table.contact(member);

@@ -9,6 +9,7 @@ use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, JsonLinesFile};
+use crate::program::terminal::print_error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -89,11 +90,6 @@ impl Store {
         })
     }
 
-    /// Returns what was done with an incomplete last line of the journal, if there was one.
-    pub fn warning(&self) -> Option<String> {
-        self.inner.lock().journal.warning.clone()
-    }
-
     /// Fails if another program has written the journal.
     pub fn check(&self) -> io::Result<()> {
         self.inner.lock().journal.check()
@@ -171,6 +167,9 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
         })
     })?;
 
+    if let Some(warning) = &lines.warning {
+        print_error(warning);
+    }
     if number == 0 {
         if path.with_file_name(OPERATOR_FILE).exists() {
             let error = io::Error::other("it has no line; put it back, or start with --fresh");

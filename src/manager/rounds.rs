@@ -15,10 +15,11 @@ use super::contact::Table;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use crate::net::log::Level;
-use crate::net::sync::secret;
+use crate::net::sync::{lock, secret};
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
+use std::mem;
 use std::time::Duration;
 
 /// Maximum time between two steps.
@@ -85,11 +86,11 @@ impl Manager {
         let (threads, reason) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
             let threads = contacts.publish(league, may_begin, now);
-            let reason = contacts.with(|table| {
+            let waiting = contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
-                table.news(league, self.automatic_start, now)
+                table.waiting(league, now)
             });
-            (threads, reason)
+            (threads, waiting.reason)
         });
         for thread in threads {
             thread.unpark();
@@ -97,12 +98,14 @@ impl Manager {
 
         // Say what the league waits for, if that has changed. A lobby that the operator will start
         // is no news.
-        if let Some(reason) = reason {
-            store.notify_all();
-            let is_lobby = self.automatic_start.is_none() && !store.read(|league| league.started);
-            if !reason.is_empty() && !is_lobby {
-                self.say(Level::Warning, "waiting", &reason);
-            }
+        let before = mem::replace(&mut *lock(&self.said), reason.clone());
+        if reason == before {
+            return;
+        }
+        store.notify_all();
+        let is_lobby = self.automatic_start.is_none() && !store.read(|league| league.started);
+        if let Some(reason) = reason.filter(|_| !is_lobby) {
+            self.say(Level::Warning, "waiting", &reason);
         }
     }
 
@@ -163,11 +166,6 @@ impl Manager {
         league.assign_open_matches(round, available, &table.unannounced, |player| {
             token(player, &secret(digits))
         })
-    }
-
-    /// Returns what the league waits for.
-    pub fn waiting(&self, league: &League, now: Moment) -> Waiting {
-        (self.contacts).with(|table| table.waiting(league, self.automatic_start, now))
     }
 }
 
@@ -230,19 +228,13 @@ impl Table {
     }
 
     /// Returns what the league waits for: the disk, agents that register, the operator, a referee,
-    /// the lead time, or reports of referees. `automatic_start` are the numbers of players and referees that
-    /// start the league.
-    pub fn waiting(
-        &self,
-        league: &League,
-        automatic_start: Option<(u32, u32)>,
-        now: Moment,
-    ) -> Waiting {
+    /// the lead time, or reports of referees.
+    pub fn waiting(&self, league: &League, now: Moment) -> Waiting {
         let mut waiting = Waiting::default();
         waiting.reason = match self.pace.starts_at {
             _ if self.fault.is_some() => self.fault.clone(),
             _ if league.is_over() => None,
-            _ if !league.started => match automatic_start {
+            _ if !league.started => match self.automatic_start {
                 Some((players, referees)) => Some(format!(
                     "the league starts when these have registered: players {players}, \
                      referees {referees}"
@@ -276,19 +268,6 @@ impl Table {
             _ => None,
         };
         waiting
-    }
-
-    /// Returns what the league waits for, if that has changed since the last call.
-    fn news(
-        &mut self,
-        league: &League,
-        automatic_start: Option<(u32, u32)>,
-        now: Moment,
-    ) -> Option<String> {
-        let reason = self.waiting(league, automatic_start, now).reason;
-        let is_new = reason != self.said;
-        self.said.clone_from(&reason);
-        is_new.then(|| reason.unwrap_or_default())
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.

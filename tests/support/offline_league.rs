@@ -368,7 +368,7 @@ impl OfflineLeague {
         let reply = match question {
             "status" => {
                 let now = Moment::now();
-                let waiting = Table::new(league, now).waiting(league, None, now);
+                let waiting = Table::new(league, now).waiting(league, now);
                 body(league.status(waiting.reason))
             }
             "table" => return table(league),

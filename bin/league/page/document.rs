@@ -122,7 +122,8 @@ impl Document {
         let heading = self.heading(manager);
         let before = newest.as_ref().map(|made| &*made.view);
         let mut view = store.read(|league| {
-            let waiting = manager.waiting(league, Moment::now());
+            let now = Moment::now();
+            let waiting = (manager.contacts).with(|table| table.waiting(league, now));
             copy(league, &waiting, heading, before)
         });
         let is_lobby = view.status == LeaguePhase::Waiting;
