@@ -261,6 +261,11 @@ impl Contact {
         self.health.error().is_some_and(CallError::is_refused) && self.has_failed()
     }
 
+    /// Returns true if the agent has not been told of a match with its newest tokens.
+    fn lacks(&self, the_match: &Match) -> bool {
+        self.progress.unwrap_or_default().announcement < the_match.announcement
+    }
+
     /// Returns true if one more concession may be made to the agent in this round, and counts it.
     pub fn concede(&mut self) -> bool {
         self.concessions += 1;
@@ -313,7 +318,9 @@ pub struct Table {
     pub pace: Pace,
     /// The members, by id.
     pub contacts: BTreeMap<String, Contact>,
-    /// The matches that must be announced again, since a player that failed had not been told.
+    /// The matches and players that had not been told of them when the referees were.
+    unaware: BTreeSet<(String, String)>,
+    /// The matches that must be announced again, since such a player has failed.
     pub unannounced: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
@@ -333,6 +340,7 @@ impl Table {
             published_at: now,
             pace: Pace::default(),
             contacts: BTreeMap::new(),
+            unaware: BTreeSet::new(),
             unannounced: BTreeSet::new(),
             fault: None,
             automatic_start: None,
@@ -368,25 +376,38 @@ impl Table {
         }
     }
 
-    /// Refuses the technical loss of a player that has not heard of its match: that must be
+    /// Refuses the technical loss of a player that was told of its match too late: that must be
     /// announced again. A player whose calls fail in all attempts counts as told.
     pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
+            let id = &the_match.id;
+            let was_unaware = self.unaware.contains(&(id.clone(), player.clone()));
             if is_loss
                 && new.result.winner.as_ref() != Some(player)
                 && let Some(contact) = self.contacts.get_mut(player)
-                && contact.progress.unwrap_or_default().announcement < the_match.announcement
+                && (was_unaware || contact.lacks(the_match))
                 && !contact.has_failed()
                 && contact.concede()
             {
-                let id = &new.match_id;
                 self.unannounced.insert(id.clone());
-                let problem = format!("{player} was not told of {id} yet: {id} is announced again");
+                let problem =
+                    format!("{player} was not told of {id} in time: it is announced again");
                 return Err(ProtocolError::mismatch("match_id", problem));
             }
         }
         Ok(())
+    }
+
+    /// Notes the players that have not been told of their matches, while the referees are told.
+    fn note_unaware_players(&mut self, league: &League) {
+        for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
+            for player in &the_match.players {
+                if (self.contacts.get(player)).is_some_and(|contact| contact.lacks(the_match)) {
+                    self.unaware.insert((the_match.id.clone(), player.clone()));
+                }
+            }
+        }
     }
 
     /// Lets an agent be told everything again that still matters, or be pinged.
@@ -404,6 +425,9 @@ impl Table {
         if newest != before {
             self.published = newest;
             self.published_at = now;
+        }
+        if newest.referees.announcement > before.referees.announcement {
+            self.note_unaware_players(league);
         }
 
         for (id, contact) in &mut self.contacts {
@@ -430,6 +454,7 @@ impl Table {
         self.pace.assign(lead, now);
         for assignment in given {
             self.unannounced.remove(&assignment.match_id);
+            (self.unaware).retain(|(match_id, _)| *match_id != assignment.match_id);
         }
         for contact in self.contacts.values_mut() {
             contact.report_by = None;
