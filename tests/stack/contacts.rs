@@ -9,10 +9,11 @@ use league::manager::league::{Event, League};
 use league::manager::notifications::{Progress, Published};
 use league::net::call_error::CallError;
 use league::protocol::{AgentKind, ErrorCode, ProtocolError};
-use league::values::Moment;
+use league::values::{Moment, Timestamp, clock};
 use serde_json::Value;
 use std::collections::BTreeMap;
-use std::time::Duration;
+use std::time::{Duration, Instant};
+use time::OffsetDateTime;
 
 /// Returns the result of a call that a word names.
 pub fn result(word: &str) -> Result<(), CallError> {
@@ -304,4 +305,17 @@ fn contacts_golden() {
             }
         }
     });
+}
+
+#[test]
+fn clocks_of_a_thread_can_be_set() {
+    let (now, later) = (Instant::now(), Duration::from_secs(90));
+    let utc = OffsetDateTime::UNIX_EPOCH;
+    clock::set(now, utc);
+    let before = Moment::now();
+    assert_eq!(Timestamp::now().to_string(), "1970-01-01T00:00:00Z");
+    clock::set(now + later, utc + later);
+    assert_eq!(Moment::now(), before.plus(later));
+    let other = std::thread::spawn(|| Timestamp::now().to_string());
+    assert!(!other.join().unwrap().starts_with("1970"));
 }
