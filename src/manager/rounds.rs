@@ -218,7 +218,7 @@ impl Table {
         let have_players_received = is_time_over
             || before.players.announcement == players.announcement
                 && self.are_settled(AgentKind::Player);
-        if !is_published && !(may_begin && have_players_received) {
+        if !(is_published || may_begin && have_players_received) {
             referees.announcement = 0;
         }
 
