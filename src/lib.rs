@@ -39,7 +39,7 @@
 //! src/protocol/   parsing, error codes, the table of messages; the messages are in protocol.rs,
 //!                 their description is in protocol.md and fields.md
 //! src/json.rs     decoding of JSON, with the path of each error; json/schema.rs derives schemas
-//! src/values/     timestamps, endpoints; values.rs has texts, and values of the players of a match
+//! src/values/     timestamps, endpoints, clocks; values.rs has texts, and values of the players of a match
 //! src/system.rs   what differs between Linux, macOS and Windows
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the

@@ -26,25 +26,24 @@ pub mod standings;
 use crate::net::agent::Tool;
 use crate::net::http::Response;
 use crate::net::log::Level;
-use crate::net::sync::{lock, secret};
+use crate::net::sync::secret;
 use crate::program::args::{Args, Exit};
 use crate::program::storage::{self, Access};
 use crate::program::terminal::{Terminal, print_error, sanitize};
 use crate::program::{Program, SHUTDOWN_TIMEOUT};
 use crate::protocol::{AgentKind, LeagueStatus};
-use crate::values::{check_identifier, token};
+use crate::values::{Moment, check_identifier, token};
 use contacts::Contacts;
 use files::WrittenFiles;
 use journal::{OPERATOR_FILE, Store};
-use league::{Event, League};
-use rounds::{RoundLoop, Waiting};
+use league::{Event, League, Match};
 use screen::Screen;
 use std::io;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, Once};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
@@ -58,8 +57,13 @@ pub trait ManagerHooks: Send + Sync {
     /// The manager answers from now on. Its league is played when this returns.
     fn begin(&self, manager: &Arc<Manager>) -> Result<(), Exit> {
         manager.print_operator_file();
-        screen::follow(manager, |_, _| String::new());
+        screen::follow(manager);
         Ok(())
+    }
+
+    /// Returns what is printed behind a result.
+    fn hint(&self, _league: &League, _the_match: &Match) -> String {
+        String::new()
     }
 
     /// A round is about to begin: the results of the rounds before it are stored, and its matches
@@ -123,18 +127,16 @@ pub struct Manager {
     pub store: Arc<Store>,
     /// Sends notifications to the agents.
     pub contacts: Arc<Contacts>,
-    /// The reason why a league that has started does not go on.
-    pub waiting: Mutex<Waiting>,
     /// Standard output.
     pub terminal: Terminal,
+    /// What the league was last said to wait for.
+    said: Mutex<Option<String>>,
     screen: Mutex<Option<Screen>>,
     written_files: Mutex<WrittenFiles>,
     /// The numbers of players and referees that start the league.
     pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
     pub max_per_address: u32,
-    /// Makes the league reproducible.
-    pub seed: Option<u64>,
     /// The time between a round's announcement and its matches.
     pub lead: Duration,
     operator_token: String,
@@ -178,19 +180,20 @@ impl Manager {
             ["--fresh", "--restarted"].map(|name| program.args.has(name));
         let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
         let store = Arc::new(store);
+        let contacts = Contacts::new(&store, &program);
+        contacts.with(|table| table.automatic_start = automatic_start);
         Ok(Manager {
-            contacts: Contacts::new(&store, &program),
-            waiting: Mutex::default(),
+            contacts,
             stored: Once::new(),
             new_lobby_ordered: AtomicBool::new(false),
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
+            said: Mutex::default(),
             screen: Mutex::default(),
             written_files: Mutex::default(),
             automatic_start,
             max_per_address,
-            seed: program.seed.or(store.read(|league| league.seed)),
             lead: lead(&program)?,
             operator_token: operator_token(&program)?,
             hooks,
@@ -207,22 +210,19 @@ impl Manager {
         files::keep_writing(self);
         self.hooks.begin(self)?;
 
-        let mut rounds = RoundLoop::new(self);
-        rounds.run_until(|league| league.started);
+        self.run_rounds(|league| league.started)?;
         self.warn_of_unreachable_agents();
-        rounds.run_until(|league| league.open_round().is_none());
+        self.run_rounds(|league| league.open_round().is_none())?;
 
-        // Try to tell all agents the end of the league.
+        // Tell all agents the end of the league.
         let attempt = config.generic_limit();
-        let timeout = config.system.retry_policy.max_total_time(attempt) + attempt;
-        let until = Instant::now() + timeout;
-        rounds
-            .run_until(|_| self.contacts.with(|table| table.is_done()) || Instant::now() >= until);
+        let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
+        self.run_rounds(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
 
         self.finish()?;
         let mut changes = self.store.change_count();
         while !self.hooks.may_end(self) {
-            rounds.run_until(|_| true); // one step
+            self.run_rounds(|_| true)?; // one step
             self.store.wait_for_change(changes, END_INTERVAL);
             changes = self.store.change_count();
         }
@@ -233,9 +233,6 @@ impl Manager {
     /// Logs that a league begins, or that an unfinished one goes on.
     fn log_begin(&self) {
         let log = self.program.log();
-        if let Some(warning) = self.store.warning() {
-            print_error(&warning);
-        }
         let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_closed {
             self.stored.call_once(|| {}); // before the restart of this process
@@ -276,13 +273,13 @@ impl Manager {
     /// Decides to start the league, if so many players and referees have registered and nothing
     /// else is lacking.
     fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
-        if league.ids(AgentKind::Player).len() < players as usize
-            || league.ids(AgentKind::Referee).len() < referees as usize
+        if league.count(AgentKind::Player) < players as usize
+            || league.count(AgentKind::Referee) < referees as usize
         {
             return None;
         }
 
-        league.start_event(self.seed, league.pairings())
+        league.start_event(self.program.seed, league.pairings())
     }
 
     /// Closes the league after its last match. A closed league is not resumed, so all files are
@@ -305,8 +302,11 @@ impl Manager {
 
     /// Returns the status of the league.
     pub fn status(&self) -> LeagueStatus {
-        let reason = lock(&self.waiting).reason.clone();
-        self.store.read(|league| league.status(reason))
+        self.store.read(|league| {
+            let now = Moment::now();
+            let waiting = self.contacts.with(|table| table.waiting(league, now));
+            league.status(waiting.reason)
+        })
     }
 
     /// Prints and logs a text.
@@ -360,6 +360,7 @@ fn operator_token(program: &Program) -> io::Result<String> {
 
         let problem = "had no whole token, and gets a new one";
         print_error(&format!("{} {problem}", file.display()));
+        storage::archive(&file)?;
     }
 
     storage::replace(&file, Access::Owner, &format!("{operator_token}\n"))?;

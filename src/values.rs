@@ -2,6 +2,7 @@
 //! the two players of a match. This file has the texts: which names are legal, how tokens are made,
 //! compared and redacted, and how much of a peer's text is shown.
 
+pub mod clock;
 mod endpoint;
 mod timestamp;
 

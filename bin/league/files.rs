@@ -68,7 +68,8 @@ pub fn stored_league(args: &Args) -> Result<Option<League>, Exit> {
     // The first line has the version, and the last one may be cut off by a kill.
     let mut league = League::new(config);
     let (complete, _) = text.rsplit_once('\n').unwrap_or_default();
-    for line in complete.lines().skip(1) {
+    let lines = complete.lines().filter(|line| !line.trim().is_empty());
+    for line in lines.skip(1) {
         match serde_json::from_str::<Event>(line) {
             Ok(event) => league.apply(&event),
             Err(_) => return Ok(None), // the manager refuses the journal, and says why

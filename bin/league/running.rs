@@ -15,7 +15,7 @@ use crate::show::view::Practice;
 use crate::show::{render, screen};
 use crate::start::children::{self, Children};
 use crate::start::entrants::{self, Entrant};
-use league::manager::league::League;
+use league::manager::league::{League, Match};
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
 use league::net::http::Response;
@@ -229,9 +229,7 @@ impl ManagerHooks for ToolHooks {
             LeagueKind::Practice => screen::follow_practice(manager),
             LeagueKind::Comparison => {}
             LeagueKind::Local if manager.terminal.quiet => {}
-            _ => manager::screen::follow(manager, |league, the_match| {
-                screen::trace_hint(league, the_match, "")
-            }),
+            _ => manager::screen::follow(manager),
         }
 
         let is_closed = manager.store.read(|league| league.closed);
@@ -245,11 +243,16 @@ impl ManagerHooks for ToolHooks {
         if self.setup.kind == LeagueKind::Comparison {
             manager.store.commit_event(|league| {
                 let players = league.ids(AgentKind::Player);
-                league.start_event(manager.seed, comparison::pairings(&players, manager.seed))
+                let seed = manager.program.seed;
+                league.start_event(seed, comparison::pairings(&players, seed))
             })?;
         }
 
         Ok(())
+    }
+
+    fn hint(&self, league: &League, the_match: &Match) -> String {
+        screen::trace_hint(league, the_match, "")
     }
 
     fn before_round(&self, manager: &Manager, round: u32) {

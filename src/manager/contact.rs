@@ -5,24 +5,27 @@
 //! marks a referee that is late. They use no clock, lock, thread or network: these are in
 //! `contacts.rs`. Nothing of a contact is stored on disk.
 
-use super::league::{League, Member};
+use super::league::{League, Match, MatchAssignment, Member, Recorded};
 use super::notifications::{Notification, Progress, Published};
+use super::rounds::Pace;
+use crate::games::result_status;
 use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, LeagueError};
+use crate::protocol::{AgentKind, LeagueError, ProtocolError, ResultStatus};
 use crate::values::{MAX_QUOTED_CHARS, Moment, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
-use std::mem;
 use std::time::Duration;
 
-/// Minimum time between two calls to an agent that registers again and again.
+/// Minimum time between two resets of an agent that registers again and again.
 const RESET_INTERVAL: Duration = Duration::from_secs(1);
+/// Maximum number of concessions to an agent in a round: nobody delays a league without end.
+const MAX_CONCESSIONS: u32 = 3;
 
 /// An agent, and what it has been told.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Contact {
     /// Referee or player.
     pub kind: AgentKind,
@@ -38,18 +41,22 @@ pub struct Contact {
     progress: Option<Progress>,
     /// The calls that failed one after the other.
     attempts: Attempts,
-    /// The end of the last call; `None` if it must be called now.
+    /// The end of the last call.
     called_at: Option<Moment>,
+    /// The time of the last reset, or of the next one.
+    reset_at: Option<Moment>,
+    /// The number of technical losses in this round that did not count, since its announcement had
+    /// not reached it, and of its registrations after the end.
+    concessions: u32,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
     /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
 }
 
 /// How the last calls to an agent went, and so whether a referee may get matches.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Clone, PartialEq)]
 pub enum Health {
     /// It answers, or has not been called yet.
-    #[default]
     Answering,
     /// All attempts of the last call failed. It answers again after a call that succeeds.
     Failing(CallError),
@@ -61,7 +68,7 @@ pub enum Health {
 }
 
 /// A call to an agent.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Clone, Copy)]
 pub struct Call {
     /// What it is told; `None` if it is only asked whether it answers.
     pub notification: Option<Notification>,
@@ -72,7 +79,6 @@ pub struct Call {
 }
 
 /// What an agent needs next.
-#[derive(Debug, PartialEq)]
 pub enum Next {
     /// This call, now.
     Call(Call),
@@ -92,6 +98,8 @@ impl Contact {
             progress: None,
             attempts: Attempts::new(system.retry_policy),
             called_at: None,
+            reset_at: None,
+            concessions: 0,
             ping_interval: system.timeouts.ping_interval_sec.0,
         }
     }
@@ -109,8 +117,6 @@ impl Contact {
         let is_playing = self.kind == AgentKind::Referee && published.players.announcement > 0;
         let interval = if self.attempts.failed > 0 {
             self.attempts.delay().unwrap_or(first_delay)
-        } else if self.progress.is_none() {
-            RESET_INTERVAL
         } else if lacking.is_some() {
             Duration::ZERO
         } else if is_playing || self.health.error().is_some() {
@@ -119,7 +125,11 @@ impl Contact {
             self.ping_interval
         };
 
-        let due_at = self.called_at.map_or(now, |time| time.plus(interval));
+        let due_at = match self.progress {
+            Some(_) => self.called_at.map(|time| time.plus(interval)),
+            None => self.reset_at,
+        };
+        let due_at = due_at.unwrap_or(now);
         if !due_at.has_passed(now) {
             return Next::Wait(due_at.time_left(now));
         }
@@ -163,7 +173,6 @@ impl Contact {
         self.health = self.next_health(call, result);
         if self.kind == AgentKind::Referee && !could_play && self.health.may_play() {
             self.progress = None;
-            self.called_at = None;
         }
     }
 
@@ -176,11 +185,12 @@ impl Contact {
         }
 
         match (result, &self.health) {
-            // It answers. A JSON-RPC error is an answer.
-            (Ok(_) | Err(CallError::JsonRpc(..)), Health::Failing(_)) => Health::Answering,
-            (Ok(_) | Err(CallError::JsonRpc(..)), other) => other.clone(),
+            // No call shows that it plays its matches.
+            (_, Health::Refusing(_) | Health::Late(_)) => self.health.clone(),
+            // A JSON-RPC error is an answer.
+            (Ok(_) | Err(CallError::JsonRpc(..)), _) => Health::Answering,
             // A failure of our own machine says nothing about the agent.
-            (Err(CallError::Local(_)), other) => other.clone(),
+            (Err(CallError::Local(_)), health) => health.clone(),
             (Err(error), _) => Health::Failing(error.clone()),
         }
     }
@@ -200,7 +210,7 @@ impl Contact {
                 let time = deadline.timestamp.time_of_day();
                 self.health = Health::Late(format!("has not reported all its matches by {time}"));
                 self.report_by = None;
-                self.reset();
+                self.reset(now);
             }
             _ => {}
         }
@@ -208,15 +218,20 @@ impl Contact {
 
     /// Records that the agent is there, since it has registered or reported: it may get matches, and
     /// gets everything again that still matters.
-    pub fn revive(&mut self) {
+    pub fn revive(&mut self, now: Moment) {
         self.health = Health::Answering;
-        self.reset();
+        self.reset(now);
     }
 
-    /// Lets the agent be told everything again that still matters.
-    pub fn reset(&mut self) {
+    /// Lets the agent be told everything again that still matters: at once, unless that was so a
+    /// moment ago.
+    pub fn reset(&mut self, now: Moment) {
         self.progress = None;
         self.attempts.failed = 0;
+        if self.reset_at.is_none_or(|last| last.has_passed(now)) {
+            let next = self.reset_at.map(|last| last.plus(RESET_INTERVAL));
+            self.reset_at = next.max(Some(now));
+        }
     }
 
     /// Returns true if the agent must be told everything again that still matters.
@@ -233,12 +248,28 @@ impl Contact {
 
     /// Returns true if nobody need wait for the agent: it has received all, or does not answer.
     pub fn is_settled(&self, published: Published) -> bool {
-        self.health.error().is_some() || self.has_received(published)
+        self.health.error().is_some() || self.has_failed() || self.has_received(published)
+    }
+
+    /// Returns true if all attempts of the last call failed.
+    pub fn has_failed(&self) -> bool {
+        self.attempts.delay().is_none()
     }
 
     /// Returns true if no program answers at its port, in all attempts of the retry policy.
     pub fn is_gone(&self) -> bool {
-        self.health.error().is_some_and(CallError::is_refused) && self.attempts.delay().is_none()
+        self.health.error().is_some_and(CallError::is_refused) && self.has_failed()
+    }
+
+    /// Returns true if the agent has not been told of a match with its newest tokens.
+    fn lacks(&self, the_match: &Match) -> bool {
+        self.progress.unwrap_or_default().announcement < the_match.announcement
+    }
+
+    /// Returns true if one more concession may be made to the agent in this round, and counts it.
+    pub fn concede(&mut self) -> bool {
+        self.concessions += 1;
+        self.concessions <= MAX_CONCESSIONS
     }
 }
 
@@ -277,64 +308,135 @@ impl Health {
 
 /// All members, and what may be told to them.
 pub struct Table {
+    /// The time limits and the retry policy.
+    system: SystemFile,
     /// What may be told now.
     pub published: Published,
+    /// The time since which it may be told.
+    pub published_at: Moment,
+    /// The times by which the league is played.
+    pub pace: Pace,
     /// The members, by id.
     pub contacts: BTreeMap<String, Contact>,
+    /// The matches and players that had not been told of them when the referees were.
+    unaware: BTreeSet<(String, String)>,
+    /// The matches that must be announced again, since such a player has failed.
+    pub unannounced: BTreeSet<String>,
+    /// The reason why the last event could not be stored.
+    pub fault: Option<String>,
+    /// The numbers of players and referees that start the league.
+    pub automatic_start: Option<(u32, u32)>,
 }
 
 impl Table {
-    /// Returns the members of a league.
-    pub fn new(league: &League) -> Table {
+    /// Returns the members of a league that goes on now.
+    pub fn new(league: &League, now: Moment) -> Table {
         let mut table = Table {
+            system: league.config.system.clone(),
             published: Published {
                 players: league.newest().before_last_round(),
                 referees: Progress::default(),
             },
+            published_at: now,
+            pace: Pace::default(),
             contacts: BTreeMap::new(),
+            unaware: BTreeSet::new(),
+            unannounced: BTreeSet::new(),
+            fault: None,
+            automatic_start: None,
         };
         for member in league.members.values() {
-            table.contact(member, &league.config.system);
+            table.contact(member);
         }
         table
     }
 
     /// Returns a member, which is new if it is not known.
-    fn contact(&mut self, member: &Member, system: &SystemFile) -> &mut Contact {
+    fn contact(&mut self, member: &Member) -> &mut Contact {
         let contact = self.contacts.entry(member.id.clone());
-        contact.or_insert_with(|| Contact::new(member.kind, system))
+        contact.or_insert_with(|| Contact::new(member.kind, &self.system))
     }
 
     /// Records that an agent has registered, perhaps again.
-    pub fn record_registration(&mut self, member: &Member, system: &SystemFile) {
-        let contact = self.contact(member, system);
+    pub fn record_registration(&mut self, member: &Member, now: Moment) {
+        let is_over = self.published.to(member.kind).is_over;
+        let contact = self.contact(member);
         contact.registrations += 1;
-        contact.revive();
+        if !is_over || contact.concede() {
+            contact.revive(now);
+        }
     }
 
     /// Records that a referee has reported a result.
-    pub fn record_report(&mut self, id: &str) {
+    pub fn record_report(&mut self, id: &str, now: Moment) {
         if let Some(contact) = self.contacts.get_mut(id)
             && !contact.health.may_play()
         {
-            contact.revive();
+            contact.revive(now);
+        }
+    }
+
+    /// Refuses the technical loss of a player that was told of its match too late: that must be
+    /// announced again. A player whose calls fail in all attempts counts as told.
+    pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
+        let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
+        for player in &the_match.players {
+            let id = &the_match.id;
+            let was_unaware = self.unaware.contains(&(id.clone(), player.clone()));
+            if is_loss
+                && new.result.winner.as_ref() != Some(player)
+                && let Some(contact) = self.contacts.get_mut(player)
+                && (was_unaware || contact.lacks(the_match))
+                && !contact.has_failed()
+                && contact.concede()
+            {
+                self.unannounced.insert(id.clone());
+                let problem =
+                    format!("{player} was not told of {id} in time: it is announced again");
+                return Err(ProtocolError::mismatch("match_id", problem));
+            }
+        }
+        Ok(())
+    }
+
+    /// Notes the players that have not been told of their matches, while the referees are told.
+    fn note_unaware_players(&mut self, league: &League) {
+        for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
+            for player in &the_match.players {
+                if (self.contacts.get(player)).is_some_and(|contact| contact.lacks(the_match)) {
+                    self.unaware.insert((the_match.id.clone(), player.clone()));
+                }
+            }
         }
     }
 
     /// Lets an agent be told everything again that still matters, or be pinged.
-    pub fn resend(&mut self, id: &str) {
+    pub fn resend(&mut self, id: &str, now: Moment) {
         if let Some(contact) = self.contacts.get_mut(id) {
-            contact.reset();
+            contact.reset(now);
         }
     }
 
     /// Lets agents be told what is new, and checks the deadlines of the referees. Returns what might
     /// be told before.
-    pub fn publish(&mut self, league: &League, newest: Published, now: Moment) -> Published {
-        let before = mem::replace(&mut self.published, newest);
+    pub fn publish(&mut self, league: &League, may_begin: bool, now: Moment) -> Published {
+        let before = self.published;
+        let newest = self.publishable(league, may_begin, now);
+        if newest != before {
+            self.published = newest;
+            self.published_at = now;
+        }
+        if newest.referees.announcement > before.referees.announcement {
+            self.note_unaware_players(league);
+        }
+
         for (id, contact) in &mut self.contacts {
             let kind = contact.kind;
-            if newest.to(kind).is_over && !before.to(kind).is_over {
+            let [old, new] = [before, newest].map(|published| published.to(kind));
+            if (old.rounds, old.is_over) != (new.rounds, new.is_over) {
+                contact.concessions = 0;
+            }
+            if new.is_over && !old.is_over {
                 contact.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
             if kind == AgentKind::Referee
@@ -346,8 +448,14 @@ impl Table {
         before
     }
 
-    /// Lets the time limits of all referees begin again, since they get other matches.
-    pub fn clear_deadlines(&mut self) {
+    /// Records that matches were given to referees after the lead time `lead`. The time limits of
+    /// all referees begin again, since they get other matches.
+    pub fn record_assignment(&mut self, given: &[MatchAssignment], lead: Duration, now: Moment) {
+        self.pace.assign(lead, now);
+        for assignment in given {
+            self.unannounced.remove(&assignment.match_id);
+            (self.unaware).retain(|(match_id, _)| *match_id != assignment.match_id);
+        }
         for contact in self.contacts.values_mut() {
             contact.report_by = None;
         }
@@ -360,27 +468,27 @@ impl Table {
             .map_or(0, |contact| contact.registrations)
     }
 
-    /// Returns the referees of a league, sorted.
-    pub fn referees(&self, league: &League) -> Vec<(String, Contact)> {
-        let mut referees = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let known = self.contacts.get(&id).cloned();
-            // Its registration is about to be recorded.
-            let new = || Contact::new(AgentKind::Referee, &league.config.system);
-            referees.push((id, known.unwrap_or_else(new)));
-        }
-        referees
-    }
-
-    /// Returns the ids of the agents whose last call failed.
-    pub fn unreachable(&self) -> BTreeSet<String> {
-        let mut ids = BTreeSet::new();
-        for (id, contact) in &self.contacts {
-            if contact.health.error().is_some() {
-                ids.insert(id.clone());
+    /// Returns the referees that may get matches, sorted: those that are there or, if there are
+    /// none, those that are late. One that is not known yet is there: its registration is about to
+    /// be recorded.
+    pub fn available_referees(&self, league: &League) -> Vec<String> {
+        for is_available in [Health::may_play, Health::is_late] {
+            let mut ids = league.ids(AgentKind::Referee);
+            ids.retain(|id| match self.contacts.get(id) {
+                Some(contact) => is_available(&contact.health),
+                None => true,
+            });
+            if !ids.is_empty() {
+                return ids;
             }
         }
-        ids
+        Vec::new()
+    }
+
+    /// Returns true if an agent answers, or has not been called yet.
+    pub fn answers(&self, id: &str) -> bool {
+        let contact = self.contacts.get(id);
+        contact.is_none_or(|contact| contact.health.error().is_none() && !contact.has_failed())
     }
 
     /// Returns true if all agents of a kind have received everything, or do not answer.
@@ -389,31 +497,19 @@ impl Table {
         contacts.all(|contact| contact.kind != kind || contact.is_settled(self.published))
     }
 
-    /// Returns true if nothing is left to be sent. At the end of the league, the agents at whose
-    /// ports no program answers get all attempts of the retry policy, and no more.
-    pub fn is_done(&self) -> bool {
+    /// Returns true if the manager may end: each agent has the end of the league, or all attempts
+    /// have failed since it was published. They go on for the time `limit`, except at a port at
+    /// which no program answers.
+    pub fn may_end(&self, limit: Duration, now: Moment) -> bool {
         let published = self.published;
+        let is_time_over = self.published_at.plus(limit).has_passed(now);
         let mut contacts = self.contacts.values();
         published.players.is_over == published.referees.is_over
-            && contacts.all(|contact| contact.is_gone() || contact.has_received(published))
+            && contacts.all(|contact| {
+                let is_given_up = contact.is_gone() || is_time_over && contact.has_failed();
+                is_given_up || contact.has_received(published)
+            })
     }
-}
-
-/// Returns the referees that may get matches: those that are there or, if there are none, those that
-/// are late.
-pub fn available(referees: &[(String, Contact)]) -> Vec<String> {
-    for is_available in [Health::may_play, Health::is_late] {
-        let mut ids = Vec::new();
-        for (id, contact) in referees {
-            if is_available(&contact.health) {
-                ids.push(id.clone());
-            }
-        }
-        if !ids.is_empty() {
-            return ids;
-        }
-    }
-    Vec::new()
 }
 
 /// Returns the reason for which a referee refuses its matches, if its answer to an announcement is

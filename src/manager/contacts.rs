@@ -9,10 +9,10 @@
 
 use super::contact::{Call, Next, Table};
 use super::journal::Store;
-use super::league::{League, Member};
-use super::notifications::{Notification, Progress, Published};
+use super::league::League;
+use super::notifications::{Notification, Progress};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, MessageContext, Peer, new_conversation};
+use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
 use crate::protocol::AgentKind;
@@ -46,7 +46,7 @@ impl Contacts {
     /// Creates the contacts of the league in `store`.
     pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Contacts> {
         let inner = Inner {
-            table: store.read(Table::new),
+            table: store.read(|league| Table::new(league, Moment::now())),
             texts: BTreeMap::new(),
             threads: BTreeMap::new(),
         };
@@ -66,32 +66,26 @@ impl Contacts {
 
     /// Lets agents be told what is new, and writes the texts of it. Returns the threads that must be
     /// woken. (They take both locks at once, so they are woken without these.)
-    pub fn publish(
-        self: &Arc<Self>,
-        league: &League,
-        newest: Published,
-        now: Moment,
-    ) -> Vec<Thread> {
+    pub fn publish(self: &Arc<Self>, league: &League, may_begin: bool, now: Moment) -> Vec<Thread> {
         let mut inner = lock(&self.inner);
         let Inner {
             table,
             texts,
             threads,
         } = &mut *inner;
-        let before = table.publish(league, newest, now);
+        let before = table.publish(league, may_begin, now);
+        let newest = table.published;
         self.write_new_texts(texts, league, before.to_any(), newest.to_any());
 
+        // Only those that lack something new are woken: a call that is under way is followed by the
+        // next one anyway.
         let mut woken = Vec::new();
         for (id, contact) in &table.contacts {
+            if contact.has_received(newest) || newest == before && !contact.is_reset() {
+                continue;
+            }
             match threads.get(id) {
-                // Only those that lack something new are woken: a call that is under way is followed
-                // by the next one anyway.
-                Some(thread) if newest != before || contact.is_reset() => {
-                    if !contact.has_received(newest) {
-                        woken.push(thread.clone());
-                    }
-                }
-                Some(_) => {}
+                Some(thread) => woken.push(thread.clone()),
                 // Without a thread left on this machine, it is tried again with the next step.
                 None => threads.extend(self.start_thread(id)),
             }
@@ -111,7 +105,7 @@ impl Contacts {
             written = next;
             let recipients = match notification {
                 Notification::Table | Notification::Announcement(_) => {
-                    league.members(AgentKind::Player).len()
+                    league.count(AgentKind::Player)
                 }
                 Notification::RoundEnd(_) | Notification::LeagueEnd => league.members.len(),
             };
@@ -213,32 +207,23 @@ impl Contacts {
             max_bytes: MAX_NOTICE,
             timeout: self.timeout,
         };
-        let Some(text) = text else {
-            self.client.ping(&peer, &member.token)?;
-            return Ok(Value::Null);
-        };
-
         let mut own_fields = json!({"auth_token": member.token});
-        if let Some(Notification::Announcement(round)) = call.notification {
-            if member.kind == AgentKind::Referee {
-                return self.announce(&peer, member, round);
+        let text = match call.notification {
+            None => return self.client.ping(&peer, &member.token).map(|()| Value::Null),
+            // A referee's copy has the addresses of the players and the tokens of its matches.
+            Some(Notification::Announcement(round)) if member.kind == AgentKind::Referee => {
+                let message = (self.store).read(|league| league.announcement(round, Some(id)));
+                Some(Arc::new(self.client.prepare_broadcast(&message, 1)))
             }
-            if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
-                own_fields["match_token"] = json!(token);
+            Some(Notification::Announcement(round)) => {
+                if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                    own_fields["match_token"] = json!(token);
+                }
+                text
             }
-        }
-        self.client.deliver(&peer, &text, own_fields)
-    }
-
-    /// Sends a referee its own copy of an announcement: it has the addresses of the players and the
-    /// tokens of the referee's matches.
-    fn announce(&self, peer: &Peer, referee: Member, round: u32) -> Result<Value, CallError> {
-        let message = (self.store).read(|league| league.announcement(round, Some(&referee.id)));
-        let context = MessageContext {
-            conversation_id: new_conversation("notify_round"),
-            auth_token: Some(referee.token),
-            ..MessageContext::default()
+            Some(_) => text,
         };
-        self.client.notify(peer, &message, &context)
+        let text = text.ok_or_else(|| CallError::Local("no text".into()))?;
+        self.client.deliver(&peer, &text, own_fields)
     }
 }

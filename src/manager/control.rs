@@ -8,7 +8,7 @@ use super::Manager;
 use super::league::{Event, League};
 use crate::net::agent::{HandlerError, Request};
 use crate::protocol::{ControlAction, ErrorCode, LeagueControl, LeagueStatus, ProtocolError};
-use crate::values::{Timestamp, constant_time_eq};
+use crate::values::{Moment, Timestamp, constant_time_eq};
 use std::sync::atomic::Ordering;
 
 /// The `reason` in the answer to an order that was carried out before.
@@ -40,7 +40,8 @@ impl Manager {
             // Find out whether the player answers: if it does not, it may register without its
             // token.
             (ControlAction::Restore, Some(player_id)) => {
-                self.contacts.with(|table| table.resend(player_id))
+                self.contacts
+                    .with(|table| table.resend(player_id, Moment::now()));
             }
             // The league is closed before the answer, so that the order survives a crash.
             (ControlAction::NewLobby, _) => {

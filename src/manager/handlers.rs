@@ -5,8 +5,8 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::contact::available;
-use super::league::{League, Member};
+use super::contact::Table;
+use super::league::{Event, League, Member};
 use super::registration::{
     Application, Rejection, RejectionKind, registration_reply, with_address,
 };
@@ -18,7 +18,7 @@ use crate::protocol::{
     AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, ManagerRequest, MatchResultAck,
     MatchResultReport, ProtocolError, Reply,
 };
-use crate::values::{MAX_QUOTED_CHARS, Timestamp, constant_time_eq, peer_text, truncate};
+use crate::values::{MAX_QUOTED_CHARS, Moment, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
 use std::net::IpAddr;
 use std::thread;
@@ -144,38 +144,42 @@ impl Manager {
         meta: &AgentMeta,
         request: &Request,
     ) -> Result<Reply, HandlerError> {
-        let referees =
-            (self.store).read(|league| self.contacts.with(|table| table.referees(league)));
         let trusted = self.is_operator(request);
         let meta = self.judged_meta(meta, request, trusted);
-        let mut application = Application {
-            kind,
-            meta: &meta,
-            request,
-            trusted,
-            is_relayed: self.hooks.is_relay(&meta.contact_endpoint),
-            referee_wanted: available(&referees).is_empty(),
-            max_per_address: self.max_per_address,
-            unreachable: &self.contacts.with(|table| table.unreachable()),
-            secret: &secret(self.program.config.system.security.token_length),
-            now: Timestamp::now(),
+        let is_relayed = self.hooks.is_relay(&meta.contact_endpoint);
+        let secret = &secret(self.program.config.system.security.token_length);
+        let commit = || {
+            self.store.commit(|league| {
+                let decide = |table: &mut Table| {
+                    league.decide_registration(&Application {
+                        kind,
+                        meta: &meta,
+                        request,
+                        trusted,
+                        is_relayed,
+                        max_per_address: self.max_per_address,
+                        table,
+                        secret,
+                        now: Timestamp::now(),
+                    })
+                };
+                Ok::<_, HandlerError>(self.contacts.with(decide))
+            })
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = self.commit_registration(&application)?;
+        let mut decision = commit()?;
         let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
-            application.now = Timestamp::now();
-            decision = self.commit_registration(&application)?;
+            decision = commit()?;
         }
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
-                let system = &self.program.config.system;
                 self.contacts
-                    .with(|table| table.record_registration(member, system));
+                    .with(|table| table.record_registration(member, Moment::now()));
                 self.store.notify_all();
             }
             Err(rejection) => match rejection.kind {
@@ -186,15 +190,6 @@ impl Manager {
             },
         }
         Ok(registration_reply(kind, decision, self.program.league_id()))
-    }
-
-    /// Decides a registration and stores it.
-    fn commit_registration(
-        &self,
-        application: &Application,
-    ) -> Result<Result<Member, Rejection>, HandlerError> {
-        self.store
-            .commit(|league| Ok(league.decide_registration(application)))
     }
 
     /// Prints who was not accepted, and why.
@@ -238,9 +233,15 @@ impl Manager {
 
         let recorded = self.store.commit(|league| {
             let event = league.check_report(&sender, report, Timestamp::now())?;
+            if let Some(Event::Recorded(new)) = &event
+                && let Some(the_match) = league.find(&new.match_id)
+            {
+                (self.contacts).with(|table| table.check_loser(the_match, new))?;
+            }
             Ok::<_, HandlerError>((event, ()))
         });
-        self.contacts.with(|table| table.record_report(&sender.id));
+        self.contacts
+            .with(|table| table.record_report(&sender.id, Moment::now()));
         recorded?;
 
         let match_id = report.match_id.clone();

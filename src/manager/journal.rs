@@ -2,13 +2,15 @@
 //! been written to the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` has all that is decided: a first line with its version, then one
-//! event a line. `commit` decides, appends and syncs, and applies: in this order, under the lock.
+//! event a line, with the number of the line. A journal that lacks a line is not played on. `commit` decides, appends and syncs, and applies: in this order, under the lock.
 //! The lock is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, JsonLinesFile};
+use crate::program::terminal::print_error;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::File;
 use std::io;
@@ -16,7 +18,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// The version of the journal, in its first line. A change of `Event` needs a new version.
-const VERSION: u32 = 5;
+const VERSION: u32 = 6;
 /// The file with the operator's token, next to the journal. It is written after the journal's first
 /// line, so where it exists a journal without any line is a damaged one.
 pub const OPERATOR_FILE: &str = "operator.token";
@@ -36,6 +38,15 @@ struct Inner {
     /// The number of changes since the start of the program, with those that are not in the
     /// journal.
     changes: u64,
+}
+
+/// A line of the journal after the first one.
+#[derive(Serialize, Deserialize)]
+struct Line<E> {
+    /// Its number, from 1.
+    line: u64,
+    #[serde(flatten)]
+    event: E,
 }
 
 impl Store {
@@ -79,9 +90,9 @@ impl Store {
         })
     }
 
-    /// Returns what was done with an incomplete last line of the journal, if there was one.
-    pub fn warning(&self) -> Option<String> {
-        self.inner.lock().journal.warning.clone()
+    /// Fails if another program has written the journal.
+    pub fn check(&self) -> io::Result<()> {
+        self.inner.lock().journal.check()
     }
 
     /// Reads the league.
@@ -99,8 +110,10 @@ impl Store {
         let (event, answer) = decide(&inner.league)?;
 
         if let Some(event) = event {
+            let line = inner.league.version + 2; // after the first line and all events
+            let event = Line { line, event };
             inner.journal.append(&event)?;
-            inner.league.apply(&event);
+            inner.league.apply(&event.event);
             drop(inner);
             self.notify_all();
         }
@@ -154,6 +167,9 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
         })
     })?;
 
+    if let Some(warning) = &lines.warning {
+        print_error(warning);
+    }
     if number == 0 {
         if path.with_file_name(OPERATOR_FILE).exists() {
             let error = io::Error::other("it has no line; put it back, or start with --fresh");
@@ -166,14 +182,20 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
 }
 
 /// Checks the version in the first line; applies the event of any other line.
-fn read_line(number: u32, line: &[u8], league: &mut League) -> Result<(), String> {
+fn read_line(number: u64, text: &[u8], league: &mut League) -> Result<(), String> {
     if number > 1 {
-        let event: Event = serde_json::from_slice(line).map_err(corrupt)?;
+        let Line::<Event> { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
+        if line != number {
+            return Err(format!(
+                "has the number {line}: a line is missing, doubled or moved; put the journal back \
+                 as it was, or start with --fresh"
+            ));
+        }
         league.apply(&event);
         return Ok(());
     }
 
-    let first: Value = serde_json::from_slice(line).map_err(corrupt)?;
+    let first: Value = serde_json::from_slice(text).map_err(corrupt)?;
     if first["journal_version"] != VERSION {
         let hint = "use the program that wrote it, or start with --fresh";
         return Err(format!(

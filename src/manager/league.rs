@@ -120,6 +120,8 @@ pub struct Match {
     pub players: [String; 2],
     /// The referees to which the match was given. The last one plays it.
     pub assignments: Vec<MatchAssignment>,
+    /// The first version of the announcement that has the last assignment.
+    pub announcement: u64,
     /// Its result; `None` while the match is open.
     pub recorded: Option<Recorded>,
 }
@@ -200,8 +202,10 @@ impl League {
             }
             Event::Assigned { assignments } => {
                 self.announcement_version += 1;
+                let announcement = self.announcement_version;
                 for assignment in assignments {
                     if let Some(the_match) = self.find_mut(&assignment.match_id) {
+                        the_match.announcement = announcement;
                         the_match.assignments.reserve_exact(1); // most matches have only one
                         the_match.assignments.push(assignment.clone());
                     }
@@ -268,6 +272,11 @@ impl League {
         members.retain(|m| m.kind == kind && (self.started || !self.removed.contains(&m.id)));
         members.sort_by(|a, b| compare_ids_by_number(&a.id, &b.id));
         members
+    }
+
+    /// Returns the number of agents of a kind.
+    pub fn count(&self, kind: AgentKind) -> usize {
+        self.members(kind).len()
     }
 
     /// Returns the ids of the agents of a kind, sorted.
@@ -417,6 +426,7 @@ pub fn scheduled_matches(rounds: &[Vec<[String; 2]>]) -> Vec<Arc<Match>> {
                 round,
                 players: players.clone(),
                 assignments: Vec::new(),
+                announcement: 0,
                 recorded: None,
             };
             matches.push(Arc::new(the_match));

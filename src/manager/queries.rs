@@ -18,14 +18,6 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// The reason why a paused league does not go on.
-const PAUSED_REASON: &str =
-    "the league is paused: no further match begins until the operator says resume";
-
-/// The reason why a league without referees does not go on.
-pub const NO_REFEREE_REASON: &str =
-    "no referee is left: the league waits until one registers or answers again";
-
 /// The answer to GET_STANDINGS.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StandingsData {
@@ -235,30 +227,15 @@ impl League {
         }
     }
 
-    /// Returns the reason if no match may begin at present.
-    pub fn waiting_reason(&self, available_referees: &[String]) -> Option<&'static str> {
-        if self.paused {
-            Some(PAUSED_REASON)
-        } else if available_referees.is_empty() {
-            Some(NO_REFEREE_REASON)
-        } else {
-            None
-        }
-    }
-
-    /// Returns the status of the league. `waiting` is the reason why a running league does not go
-    /// on.
-    pub fn status(&self, waiting: Option<String>) -> LeagueStatus {
-        let is_paused = self.paused && !self.is_over();
-        let paused = is_paused.then(|| PAUSED_REASON.into());
-
+    /// Returns the status of the league. `reason` says what it waits for.
+    pub fn status(&self, reason: Option<String>) -> LeagueStatus {
         LeagueStatus {
             league_id: self.config.league.league_id.clone(),
             status: self.phase(),
             current_round: self.open_round().unwrap_or(self.rounds()),
             total_rounds: self.rounds(),
             matches_completed: self.played.len() as u32,
-            reason: self.missing_to_start().or(paused).or(waiting),
+            reason,
         }
     }
 }

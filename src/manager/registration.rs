@@ -5,6 +5,7 @@
 //! endpoint, or a new one. `registration_reply` makes the reply. The rules in words are in
 //! `protocol.md`, under "Registration" and "Registering again".
 
+use super::contact::Table;
 use super::league::{Event, League, Member};
 use crate::net::agent::Request;
 use crate::program::config::AgentEntry;
@@ -17,7 +18,6 @@ use crate::values::{
     Endpoint, Timestamp, check_display_name, check_version, constant_time_eq, peer_text, token,
     truncate,
 };
-use std::collections::BTreeSet;
 use std::net::{IpAddr, ToSocketAddrs};
 use std::time::Duration;
 
@@ -27,7 +27,6 @@ const MAX_ENDPOINT_CHARS: usize = 200;
 const RETURN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// A registration.
-#[derive(Debug)]
 pub struct Application<'a> {
     /// The kind of agent.
     pub kind: AgentKind,
@@ -39,12 +38,10 @@ pub struct Application<'a> {
     pub trusted: bool,
     /// True if the endpoint is on this machine and passes requests on to the caller.
     pub is_relayed: bool,
-    /// True if no live referee is left, so that one may register after the start.
-    pub referee_wanted: bool,
     /// The number of members that may register from one address before the start.
     pub max_per_address: u32,
-    /// The ids of the members whose last call failed.
-    pub unreachable: &'a BTreeSet<String>,
+    /// Which members answer.
+    pub table: &'a Table,
     /// The random part of a new token.
     pub secret: &'a str,
     /// The time at which it came.
@@ -134,7 +131,8 @@ impl League {
         }
 
         // After the start only a referee may register, and only while no live one is left.
-        let is_wanted = kind == AgentKind::Referee && application.referee_wanted;
+        let is_wanted =
+            kind == AgentKind::Referee && application.table.available_referees(self).is_empty();
         if self.started && !(is_wanted && self.open_round().is_some()) {
             return Err(late(kind, at_endpoint));
         }
@@ -144,7 +142,7 @@ impl League {
         if let Some(member) = at_endpoint {
             let key = member.meta.registration_key.as_deref();
             let has_key = key.is_some_and(|key| !key.is_empty());
-            let is_owned = has_key && !application.unreachable.contains(&member.id);
+            let is_owned = has_key && application.table.answers(&member.id);
             if member.kind != kind || member.peer != application.request.peer || is_owned {
                 return Err(unreachable(kind, &taken(member)));
             }
@@ -170,7 +168,7 @@ impl League {
         }
 
         let max_players = self.config.league.participants.max_players;
-        let players = self.members(AgentKind::Player).len();
+        let players = self.count(AgentKind::Player);
         if application.kind == AgentKind::Player && players >= max_players as usize {
             let reason = format!("Maximum players reached: {max_players} may register");
             return Err(rejection(reason));
@@ -233,7 +231,7 @@ impl League {
             application.now <= at.plus(RETURN_TIMEOUT)
                 && (envelope.sender == member.signature() || is_at(member, application))
                 && (*peer == member.peer || Some(*peer) == *address || peer.is_loopback())
-                && application.unreachable.contains(&member.id)
+                && !application.table.answers(&member.id)
         })
     }
 

@@ -9,14 +9,15 @@ use super::league::{Event, League, MatchAssignment, Member, Recorded};
 use crate::games;
 use crate::protocol::AgentKind;
 use crate::values::Timestamp;
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 impl League {
     /// Returns a sentence about the agents that the league needs to start; `None` if it needs no
     /// more.
     pub fn missing_to_start(&self) -> Option<String> {
-        let players = self.members(AgentKind::Player).len();
-        let referees = self.members(AgentKind::Referee).len();
+        let players = self.count(AgentKind::Player);
+        let referees = self.count(AgentKind::Referee);
         let needed = self.config.league.participants.min_players as usize;
         if self.started || players >= needed && referees > 0 {
             return None;
@@ -40,11 +41,13 @@ impl League {
     }
 
     /// Assigns the unfinished matches of a round to the `available` referees, by their capacity. A
-    /// match that has one of them already keeps it. `new_token` makes a match token for a player.
+    /// match that has one of them already keeps it, unless it is `unannounced`. `new_token` makes a
+    /// match token for a player.
     pub fn assign_open_matches(
         &self,
         round: u32,
         available: &[String],
+        unannounced: &BTreeSet<String>,
         mut new_token: impl FnMut(&str) -> String,
     ) -> Option<Event> {
         // Count the matches that each referee has already.
@@ -56,7 +59,8 @@ impl League {
 
         let mut assignments = Vec::new();
         for the_match in self.open_matches(round) {
-            if available.iter().any(|id| the_match.referee() == Some(id)) {
+            let has_referee = available.iter().any(|id| the_match.referee() == Some(id));
+            if has_referee && !unannounced.contains(&the_match.id) {
                 continue;
             }
 

@@ -20,12 +20,8 @@ const MAX_NAME: usize = 31;
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
-/// Returns what is printed behind a result.
-type Hint = fn(&League, &Match) -> String;
-
 /// The part of a league that has been printed.
 pub struct Screen {
-    hint: Hint,
     /// The time of registration of each printed agent.
     registered: BTreeMap<String, Timestamp>,
     round: u32,
@@ -34,8 +30,8 @@ pub struct Screen {
 }
 
 /// Starts a thread that prints what happens in a manager's league from now on.
-pub fn follow(manager: &Arc<Manager>, hint: Hint) {
-    let screen = manager.store.read(|league| Screen::new(league, hint));
+pub fn follow(manager: &Arc<Manager>) {
+    let screen = manager.store.read(Screen::new);
     *lock(&manager.screen) = Some(screen);
     let manager = Arc::clone(manager);
     spawn_needed("screen", move || {
@@ -68,9 +64,8 @@ impl Manager {
 
 impl Screen {
     /// Returns a screen for which the present agents and results are not new.
-    fn new(league: &League, hint: Hint) -> Screen {
+    fn new(league: &League) -> Screen {
         let mut screen = Screen {
-            hint,
             registered: BTreeMap::new(),
             round: 0,
             results: league.played.len(),
@@ -93,7 +88,7 @@ impl Screen {
         for the_match in new.filter_map(|id| league.find(id)) {
             self.add_round(the_match.round, league, &mut lines);
             let line = result_line(league, the_match);
-            lines.extend(line.map(|line| line + &(self.hint)(league, the_match)));
+            lines.extend(line.map(|line| line + &manager.hooks.hint(league, the_match)));
         }
         self.results = league.played.len();
 

@@ -2,6 +2,7 @@
 //! files for people), and append-only files with a line for each record (the manager's journal, a
 //! referee's outbox). Read next: `manager/journal.rs`.
 
+use super::terminal::print_error;
 use crate::net::sync;
 use crate::system;
 use crate::values::Timestamp;
@@ -147,10 +148,19 @@ pub fn read_json<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     value.map_err(|error| with_path(path, io::Error::other(format!("it is damaged ({error})"))))
 }
 
-/// Renames a file or a folder, if it exists, to a name with the time.
+/// Renames a file or a folder, if it exists, to a name with the time, and says so.
 pub fn archive(path: &Path) -> io::Result<()> {
+    if let Some(archived) = move_aside(path)? {
+        let [from, to] = [path, &archived].map(Path::display);
+        print_error(&format!("{from}: what it had is in {to} now"));
+    }
+    Ok(())
+}
+
+/// Renames a file or a folder, if it exists, to a name with the time, and returns that.
+pub fn move_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     if !path.exists() {
-        return Ok(());
+        return Ok(None);
     }
 
     let time = Timestamp::now().to_string().replace(':', "");
@@ -160,7 +170,8 @@ pub fn archive(path: &Path) -> io::Result<()> {
         archived.as_mut_os_string().push("~"); // two within a second
     }
 
-    rename(path, &archived)
+    rename(path, &archived)?;
+    Ok(Some(archived))
 }
 
 /// Copies the rest of a file, which will be cut off, to the end of `FILE~cut`. Returns a sentence that
@@ -187,12 +198,14 @@ pub struct JsonLinesFile {
     file: File,
     /// Length of all complete lines, in bytes.
     length: u64,
+    /// True if the rest of a failed attempt may stand behind them.
+    has_rest: bool,
     /// What was done with an incomplete last line, if there was one.
     pub warning: Option<String>,
 }
 
 impl JsonLinesFile {
-    /// Opens or creates the file and calls `read_line` for each line. An incomplete last line is
+    /// Opens or creates the file and calls `read_line` for each line that is not blank. An incomplete last line is
     /// moved to the end of `FILE~cut`: a crash leaves one, but also an editor that ends a file
     /// without a line break.
     pub fn open(
@@ -213,7 +226,9 @@ impl JsonLinesFile {
         let mut length = 0;
         let mark = BYTE_ORDER_MARK.as_bytes();
         while reader.read_until(b'\n', &mut line)? > 0 && line.ends_with(b"\n") {
-            read_line(line.strip_prefix(mark).unwrap_or(&line))?;
+            if !line.trim_ascii().is_empty() {
+                read_line(line.strip_prefix(mark).unwrap_or(&line))?;
+            }
             length += line.len() as u64;
             line.clear();
         }
@@ -227,14 +242,28 @@ impl JsonLinesFile {
             path: path.into(),
             file,
             length,
+            has_rest: false,
             warning,
         })
     }
 
+    /// Fails if another program has written the file, as it can on a drive on which locks do
+    /// nothing.
+    pub fn check(&self) -> io::Result<()> {
+        if self.has_rest || self.file.metadata()?.len() == self.length {
+            return Ok(());
+        }
+        let problem = "another program writes this file; end one of the two";
+        Err(with_path(&self.path, io::Error::other(problem)))
+    }
+
     /// Adds a record; it is on the disk when this returns. After an error nothing has changed.
     pub fn append(&mut self, record: &impl Serialize) -> io::Result<()> {
+        self.check()?;
         let line = serde_json::to_string(record)? + "\n";
-        if let Err(error) = self.write(&line) {
+        let written = self.write(&line);
+        self.has_rest = written.is_err();
+        if let Err(error) = written {
             let _ = self.file.set_len(self.length);
             let name = self.path.file_name().unwrap_or_default().display();
             return Err(io::Error::other(format!(

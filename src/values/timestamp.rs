@@ -1,6 +1,7 @@
 //! UTC timestamps. Messages have whole seconds, log lines also milliseconds. Deadlines are measured
 //! with `Instant`, never with timestamps.
 
+use super::clock;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 use time::{
@@ -34,13 +35,13 @@ const ACCEPTED_FORMATS: &[BorrowedFormatItem] = format_description!(
 impl Timestamp {
     /// Returns the wall clock in whole seconds.
     pub fn now() -> Timestamp {
-        let now = OffsetDateTime::now_utc();
+        let now = clock::now_utc();
         Timestamp(now.replace_nanosecond(0).unwrap_or(now))
     }
 
     /// Returns the wall clock with milliseconds, for logs.
     pub fn now_with_millis() -> String {
-        let now = OffsetDateTime::now_utc();
+        let now = clock::now_utc();
         now.format(LOG_FORMAT).unwrap_or_default()
     }
 
@@ -80,7 +81,7 @@ impl Timestamp {
 }
 
 /// A moment on both clocks: the one that never jumps, and the one that people read.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Moment {
     instant: Instant,
     /// The moment for people.
@@ -91,7 +92,7 @@ impl Moment {
     /// Returns the present.
     pub fn now() -> Moment {
         Moment {
-            instant: Instant::now(),
+            instant: clock::now(),
             timestamp: Timestamp::now(),
         }
     }

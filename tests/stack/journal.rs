@@ -5,9 +5,13 @@
 use super::support::offline::{
     self, Caller, assignment, at, caller, local, meta, result_event, rules, seeded,
 };
-use super::support::{TestLeague, check_contains, files, open_again};
+use super::support::offline_league::OfflineLeague;
+use super::support::{
+    TestLeague, check_contains, files, json_of, open_again, register_player, with_manager,
+};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
+use league::program::config::Config;
 use league::program::storage;
 use league::protocol::Standing;
 use std::path::{Path, PathBuf};
@@ -15,7 +19,7 @@ use std::sync::Barrier;
 use std::{fs, io, thread, time::Duration};
 
 /// The first line.
-const HEAD: &str = "{\"journal_version\":5}\n";
+const HEAD: &str = "{\"journal_version\":6}\n";
 
 /// Returns the folder of the league below a data folder.
 fn folder(data: &Path) -> PathBuf {
@@ -132,7 +136,7 @@ fn league_resumes_from_a_journal_cut_anywhere() {
     let text = String::from_utf8(whole.clone()).unwrap();
     assert!(text.starts_with(HEAD), "the first line: {text}");
     let counts = ["Registered", "Started", "Assigned", "Recorded", "Closed"]
-        .map(|event| text.matches(&format!("{{\"event\":\"{event}\"")).count());
+        .map(|event| text.matches(&format!("\"event\":\"{event}\"")).count());
     assert_eq!(counts, [6 + 3, 1, 3 + 1, 6, 1], "a whole league: {text}");
     assert!(table.iter().all(|row| row.played == 3), "{table:?}");
 
@@ -145,7 +149,7 @@ fn league_resumes_from_a_journal_cut_anywhere() {
         cuts.extend(ends.map(|end| start + end));
         start += length;
     }
-    let last = text.rfind("{\"event\":\"Recorded").unwrap();
+    let last = text.rfind("\"event\":\"Recorded").unwrap();
     cuts.extend(last..last + text[last..].find('\n').unwrap());
     for cut in cuts {
         let row = format!("cut at {cut}");
@@ -174,8 +178,7 @@ fn damaged_journal_is_refused_with_its_line() {
     let (whole, _) = finished(&test.folder.join("whole"));
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let mut rows: Vec<(&[u8], usize, &str)> = Vec::new();
-    let damaged: [&[u8]; 9] = [
-        b"",
+    let damaged: [&[u8]; 8] = [
         br#"{"event":"Exploded"}"#,
         br#"{"event":"Recorded","match_id":"#,
         br#"{"event":"Closed"}{"event":"Closed"}"#,
@@ -192,11 +195,11 @@ fn damaged_journal_is_refused_with_its_line() {
     // The first line names the version of the journal. No older version had such a line.
     for line in [
         r#"{"journal_version":2}"#,
-        r#"{"journal_version":6}"#,
+        r#"{"journal_version":5}"#,
         r#"{"event":"Closed"}"#,
         "7",
     ] {
-        let words = "is not of this program's version, 5";
+        let words = "is not of this program's version, 6";
         rows.push((line.as_bytes(), 0, words));
     }
     rows.push((b"{", 0, "is damaged ("));
@@ -217,6 +220,137 @@ fn damaged_journal_is_refused_with_its_line() {
         drop(store);
         fs::remove_dir_all(data).unwrap();
     }
+}
+
+/// Returns the events of a league that is not closed, and its configuration.
+fn events(game: &str, how: &str) -> (Vec<Event>, Config) {
+    let mut script = OfflineLeague::new(rules());
+    let league = format!("league players=4 capacities=2,2 game={game}");
+    let rounds = [1, 2, 3].map(|n| format!("round {n} {how}"));
+    let [one, two, three] = &rounds;
+    for command in [
+        &league,
+        "start",
+        one,
+        "operator pause",
+        "operator resume",
+        two,
+        "operator remove P04",
+        "operator restore P04",
+        three,
+    ] {
+        script.does(command);
+    }
+    let events = script.journal.lines().map(json_of).collect();
+    (events, script.league.config)
+}
+
+#[test]
+fn journal_with_a_line_too_many_too_few_or_moved_is_refused() {
+    for (game, how) in [("even_odd", "drawn"), ("tic_tac_toe", "moves:14253")] {
+        let test = TestLeague::new("");
+        let (events, config) = events(game, how);
+        let open = || open_again(|| Store::open(&test.folder, config.clone(), false, false));
+        let store = open().unwrap();
+        for event in &events {
+            store.commit_event(|_| Some(event.clone())).unwrap();
+        }
+        let league = store.read(League::clone);
+        drop(store);
+        let whole = String::from_utf8(journal(&test.folder)).unwrap();
+        let lines: Vec<&str> = whole.split_inclusive('\n').collect();
+        let last = lines.len() - 1;
+        assert_eq!((last, league.played.len()), (events.len(), 6), "{game}");
+
+        // What is done to each line, and what is said of which line.
+        let mut ways = Vec::new();
+        for n in 0..=last {
+            let number =
+                |line: usize, number: usize| format!("line {line} has the number {number}: ");
+            let version = "line 1 is not of this program's version, 6; ";
+            let mut left_out = lines.clone();
+            left_out.remove(n);
+            ways.push((
+                left_out,
+                match n {
+                    0 => version.into(),
+                    _ if n == last => String::new(), // as if it had not happened yet
+                    _ => number(n + 1, n + 2),
+                },
+            ));
+            let mut doubled = lines.clone();
+            doubled.insert(n, lines[n]);
+            ways.push((
+                doubled,
+                match n {
+                    0 => "line 2 is damaged (".into(),
+                    _ => number(n + 2, n + 1),
+                },
+            ));
+            if n < last {
+                let mut exchanged = lines.clone();
+                exchanged.swap(n, n + 1);
+                ways.push((
+                    exchanged,
+                    match n {
+                        0 => version.into(),
+                        _ => number(n + 1, n + 2),
+                    },
+                ));
+            }
+        }
+        let count = ways.len();
+        for (lines, says) in ways {
+            write_journal(&test.folder, lines.concat().as_bytes());
+            match open() {
+                Ok(store) => {
+                    assert_eq!(says, "", "{game}: {lines:?}");
+                    assert_eq!(
+                        store.read(|league| league.version) as usize,
+                        events.len() - 1
+                    );
+                }
+                Err(error) => {
+                    let error = error.to_string();
+                    let is_said = !says.is_empty() && error.contains(&says);
+                    assert!(is_said, "{error}, not {says}");
+                    check_contains(&error, "or start with --fresh");
+                    let left = journal(&test.folder);
+                    assert_eq!(left, lines.concat().as_bytes(), "unchanged");
+                }
+            }
+        }
+        assert!(count >= 50, "{count} ways");
+
+        // Blank lines are none.
+        for blank in ["\n", "\r\n", "  \n\n"] {
+            write_journal(&test.folder, format!("{whole}{blank}").as_bytes());
+            let store = open().unwrap();
+            assert!(store.read(|read| *read == league), "{game}: {blank:?}");
+            store.commit_event(|_| Some(Event::Paused)).unwrap();
+            drop(store);
+            let version = open().unwrap().read(|league| league.version);
+            assert_eq!(version, league.version + 1, "{blank:?}");
+        }
+    }
+}
+
+/// On a network drive a lock may do nothing.
+#[test]
+fn second_writer_of_a_journal_is_noticed() {
+    let (test, mut manager) = with_manager("");
+    let lock = test.league_file("").with_extension("lock");
+    fs::remove_file(test.folder.join(lock)).unwrap();
+    let mut second = test.manager("");
+    register_player(&second.url(), "P01", "http://127.0.0.1:1/mcp");
+    assert_eq!(manager.wait().code(), Some(1));
+    check_contains(
+        &manager.errors(),
+        "another program writes this file; end one of the two",
+    );
+    register_player(&second.url(), "P02", "http://127.0.0.1:2/mcp");
+    second.kill();
+    assert_eq!(test.count("Registered"), 2);
 }
 
 #[test]

@@ -3,6 +3,7 @@
 mod alone;
 mod attacks;
 mod config;
+mod contacts;
 mod damaged_files;
 mod flood;
 mod games;

@@ -8,6 +8,7 @@ use super::support::offline_league;
 use league::manager::league::League;
 use league::protocol::{AgentKind, AgentMeta};
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 
 #[test]
 fn league_golden() {
@@ -35,7 +36,7 @@ fn longest_notifications_fit_the_limit() {
     assert_eq!(league.ids(AgentKind::Player)[99], "P100", "not by letter");
     let mut league = start(league);
     let token = |player: &str| format!("tok-{player}-{}", "f".repeat(256));
-    let event = league.assign_open_matches(1, &referees(&league)[..1], token);
+    let event = league.assign_open_matches(1, &referees(&league)[..1], &BTreeSet::new(), token);
     happen(&mut league, event);
     let length = |message: Value| message.to_string().len();
     for reader in [None, Some("REF01"), Some("REF02")] {

@@ -2,11 +2,10 @@
 //! are, and around them a network that loses questions and answers, agents that crash and return,
 //! and referees that hang. No thread, clock or socket: a seed is a league.
 
-use super::support::offline::{assignment, ends, lobby, report, start};
-use league::manager::contact::{Call, Next, Table, available};
+use super::support::offline::{ends, lobby, report, start};
+use league::manager::contact::{Call, Next, Table};
 use league::manager::league::{Event, League};
 use league::manager::notifications::Notification;
-use league::manager::rounds::Pace;
 use league::net::call_error::CallError;
 use league::protocol::AgentKind;
 use league::values::Moment;
@@ -54,7 +53,6 @@ struct World {
     count: u64,
     league: League,
     table: Table,
-    pace: Pace,
     agents: BTreeMap<String, Agent>,
     /// The time at which each contact is served next, unless it is in a call.
     serve_at: BTreeMap<String, Option<Duration>>,
@@ -74,8 +72,7 @@ impl World {
             origin,
             queue: BTreeMap::new(),
             count: 0,
-            table: Table::new(&league),
-            pace: Pace::new(origin),
+            table: Table::new(&league, origin),
             agents: BTreeMap::new(),
             serve_at: BTreeMap::new(),
             league,
@@ -126,7 +123,9 @@ impl World {
             }
             self.happen(happening);
             let is_told = self.agents.values().all(|agent| agent.is_done);
-            if self.league.is_over() && is_told && self.table.is_done() {
+            let limit = Duration::from_secs(46);
+            let may_end = self.table.may_end(limit, self.moment());
+            if self.league.is_over() && is_told && may_end {
                 return self.judge();
             }
         }
@@ -169,9 +168,9 @@ impl World {
                     life: agent.life + 1,
                     ..Agent::default()
                 };
-                let system = self.league.config.system.clone();
-                let member = self.league.members[&id].clone();
-                self.table.record_registration(&member, &system);
+                let now = self.moment();
+                let member = &self.league.members[&id];
+                self.table.record_registration(member, now);
                 self.wake(&id);
                 self.step();
                 if self.random.bool() {
@@ -185,21 +184,29 @@ impl World {
     /// The step of the round loop.
     fn step(&mut self) {
         let now = self.moment();
-        let available = available(&self.table.referees(&self.league));
+        let available = self.table.available_referees(&self.league);
         if let Some(round) = self.league.open_round()
             && !available.is_empty()
         {
             if self.league.assigned_matches(round).next().is_none() {
-                self.pace.begin(round, false, now);
+                self.table.pace.begin(round, false, now);
             }
-            if let Some(event) = assignment(&self.league, round, &available) {
+            let event = self.league.assign_open_matches(
+                round,
+                &available,
+                &self.table.unannounced,
+                |player| format!("{player}-{}", self.league.version),
+            );
+            if let Some(event) = event
+                && let Event::Assigned { assignments } = &event
+            {
+                let lead = Duration::from_secs(3);
+                self.table.record_assignment(assignments, lead, now);
                 self.league.apply(&event);
-                self.pace.assign(Duration::from_secs(3), now);
-                self.table.clear_deadlines();
             }
         }
-        let newest = (self.pace).publishable(&self.league, &self.table, !available.is_empty(), now);
-        self.table.publish(&self.league, newest, now);
+        self.table.publish(&self.league, !available.is_empty(), now);
+        let newest = self.table.published;
         for id in self.agents.keys().cloned().collect::<Vec<_>>() {
             if !self.table.contacts[&id].has_received(newest) {
                 self.wake(&id);
@@ -299,7 +306,8 @@ impl World {
             assert!(matches!(event, Event::Recorded(_)));
             self.league.apply(&event);
         }
-        self.table.record_report(id);
+        let now = self.moment();
+        self.table.record_report(id, now);
         self.step();
     }
 

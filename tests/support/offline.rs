@@ -6,15 +6,17 @@
 use super::files::FILES;
 use super::json_of;
 use league::games::{self, Scoring, even_odd, judge, parity, tic_tac_toe};
+use league::manager::contact::{Health, Table};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Application, Rejection};
 use league::net::agent::Request;
+use league::net::call_error::CallError;
 use league::program::config::{Config, LeagueFile};
 use league::protocol::{
     AgentKind, AgentMeta, EVEN_ODD, Envelope, GameResult, MatchResultReport, PROTOCOL, Parity,
     ResultStatus,
 };
-use league::values::{Timestamp, derive_seed};
+use league::values::{Moment, Timestamp, derive_seed};
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -138,16 +140,24 @@ pub fn register(
 ) -> (Option<Event>, Result<Member, Rejection>) {
     let mut request = request(&from.sender, from.token.as_deref());
     request.peer = from.peer;
-    let members = league.members.keys().filter(|_| from.unanswered);
+    let mut table = Table::new(league, Moment::now());
+    for contact in table.contacts.values_mut() {
+        let is_out = contact.kind == AgentKind::Referee && from.referee_wanted;
+        contact.health = match (from.unanswered, is_out) {
+            (true, true) => Health::Failing(CallError::Broken("it hung up".into())),
+            (true, false) => Health::Failing(CallError::HttpStatus(500, String::new())),
+            (false, true) => Health::Refusing("crashed".into()),
+            (false, false) => Health::Answering,
+        };
+    }
     league.decide_registration(&Application {
         kind: from.kind,
         meta,
         request: &request,
         trusted: from.trusted,
         is_relayed: false,
-        referee_wanted: from.referee_wanted,
         max_per_address: 4,
-        unreachable: &members.cloned().collect(),
+        table: &table,
         secret: &from.secret,
         now: from.now,
     })
@@ -217,7 +227,7 @@ pub fn assignment(league: &League, round: u32, available: &[String]) -> Option<E
         made += 1;
         format!("{player}-{made}")
     };
-    league.assign_open_matches(round, available, token)
+    league.assign_open_matches(round, available, &BTreeSet::new(), token)
 }
 
 /// Returns the result of a match with this seed: both choices and the number follow from the seed.

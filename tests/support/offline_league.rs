@@ -5,6 +5,7 @@
 use super::offline::{self, Caller, caller, ends, lobby, meta};
 use super::{golden, json_of};
 use league::json::{decode, remove_absent};
+use league::manager::contact::Table;
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::registration_reply;
 use league::program::config::Config;
@@ -12,7 +13,7 @@ use league::protocol::{
     AgentKind, AgentMeta, EVEN_ODD, LeagueControl, LeagueQuery, MatchResultReport, Message,
     ProtocolError,
 };
-use league::values::Timestamp;
+use league::values::{Moment, Timestamp};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -367,8 +368,9 @@ impl OfflineLeague {
         let reader = command.word(2);
         let reply = match question {
             "status" => {
-                let waiting = command.text("waiting").map(String::from);
-                body(league.status(waiting))
+                let now = Moment::now();
+                let waiting = Table::new(league, now).waiting(league, now);
+                body(league.status(waiting.reason))
             }
             "table" => return table(league),
             "states" => {

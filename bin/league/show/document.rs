@@ -14,6 +14,7 @@ use league::manager::rounds::Waiting;
 use league::net::call_error::CallError;
 use league::net::sync::lock;
 use league::protocol::{AgentKind, Champion, LeaguePhase};
+use league::values::Moment;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
@@ -119,9 +120,12 @@ impl Document {
 
         // Copy the league, and add the status of its agents.
         let heading = self.heading(manager);
-        let waiting = lock(&manager.waiting).clone();
         let before = newest.as_ref().map(|made| &*made.view);
-        let mut view = store.read(|league| copy(league, &waiting, heading, before));
+        let mut view = store.read(|league| {
+            let now = Moment::now();
+            let waiting = (manager.contacts).with(|table| table.waiting(league, now));
+            copy(league, &waiting, heading, before)
+        });
         let is_lobby = view.status == LeaguePhase::Waiting;
         for agent in &mut view.agents {
             if let Some(contact) = manager

@@ -237,7 +237,7 @@ fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<
 /// Gives the history of a player another name, so that the player begins without one.
 fn archive_history(manager: &Manager, id: &str) -> io::Result<()> {
     let folder = manager.program.data.join("players").join(id);
-    storage::archive(&folder.join("history.json"))
+    storage::move_aside(&folder.join("history.json")).map(drop)
 }
 
 /// Returns true if an agent has registered since this program started.
