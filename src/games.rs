@@ -20,7 +20,8 @@ use crate::protocol::{
     GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::{derive_seed, quoted_list, truncate};
-use serde::{Deserialize, Serialize};
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use serde_json::Value;
 use std::ops::RangeInclusive;
 
@@ -111,6 +112,20 @@ pub struct Win {
     pub seat: Option<usize>,
     /// The explanation that the players read.
     pub reason: String,
+}
+
+/// A game is written by its name.
+impl Serialize for Game {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.game_type.serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for &'static Game {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        find(&name).ok_or_else(|| Error::custom("no game of that name"))
+    }
 }
 
 impl Game {

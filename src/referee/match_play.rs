@@ -246,11 +246,9 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
         let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let may_soon_accept = matches!(failure, CallError::Refused(error, _)
-            if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
         if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() || may_soon_accept {
+        } else if failure.may_pass() {
             NextStep::AskLater(delay)
         } else if is_invitation {
             NextStep::GiveUp
