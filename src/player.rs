@@ -26,7 +26,7 @@ use crate::net::log::Level;
 use crate::net::sync::{Shared, spawn};
 use crate::player::history::History;
 use crate::player::invitations::JoinedMatch;
-use crate::player::state::{Incoming, PlayerState, Step};
+use crate::player::state::{Pause, PlayerState, Sender, Step};
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
@@ -167,9 +167,8 @@ struct Player {
 impl Player {
     /// Returns a player that saves its history at intervals.
     fn new(session: Arc<Session>, options: Options) -> Arc<Player> {
-        let program = &session.program;
-        let checks_tokens = program.config.system.security.enable_auth_tokens;
-        let state = PlayerState::new(options.game_types.clone(), program.seed, checks_tokens);
+        let checks_tokens = session.program.config.system.security.enable_auth_tokens;
+        let state = PlayerState::new(checks_tokens);
         let player = Arc::new(Player {
             session,
             options,
@@ -193,6 +192,7 @@ impl Participant for Player {
         let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
         let folder = self.session.program.data.join("players").join(id);
         let mut state = self.state.lock();
+        state.table.clear();
         if is_new {
             state.invitations.clear();
         }
@@ -221,31 +221,29 @@ impl Agent for Player {
             self.session.check_manager(token)?;
         }
 
-        let is_announcement = matches!(message, PlayerRequest::RoundAnnouncement(_));
-        let mut incoming = Incoming {
+        let mut message = message;
+        let mut from = Sender {
             has_own_token: self.session.is_own_token(token),
             envelope: request.envelope.clone(),
-            message,
-            credentials,
+            credentials: Arc::clone(&credentials),
             received_at: Instant::now(),
             has_asked: false,
         };
         loop {
-            let step = self.state.wait_for(|state| {
-                let now = Instant::now();
-                match state.handle(&mut incoming, now) {
-                    Ok(Step::Wait(until)) => Err(until.saturating_duration_since(now)),
-                    step => Ok(step),
+            let decided = self.state.wait_for(|state| {
+                match state.handle(&mut from, &mut message, Instant::now()) {
+                    Err(Pause::Wait(time)) => Err(time),
+                    decided => Ok(decided),
                 }
-            })?;
-            match step {
-                Step::Ask(query_type) => self.ask(&incoming.credentials, query_type),
-                step => {
-                    if is_announcement {
-                        self.state.update(|_| ()); // invitations wait for it
-                    }
-                    return self.answer(step, &incoming);
+            });
+            match decided {
+                Ok(Step::Choose(turn, joined)) => {
+                    return self.choose(*turn, &joined, from, &message).map(Some);
                 }
+                Ok(step) => return Ok(self.finish(step)),
+                Err(Pause::Ask(query_type)) => self.ask(&credentials, query_type),
+                Err(Pause::Refuse(error)) => return Err(error),
+                Err(Pause::Wait(_)) => {} // it is over
             }
         }
     }
@@ -309,16 +307,11 @@ pub struct PlayerReport {
 }
 
 impl Player {
-    /// Does what the decision about a message says, and returns the reply.
-    fn answer(&self, step: Step, incoming: &Incoming) -> Result<Option<Reply>, HandlerError> {
+    /// Prints what a decision says, and returns the reply.
+    fn finish(&self, step: Step) -> Option<Reply> {
         match step {
-            Step::Reply(reply) => return Ok(reply),
-            Step::Choose(turn, joined) => return self.choose(&turn, &joined, incoming).map(Some),
-            Step::Print(lines) => {
-                for line in lines {
-                    self.print(&line);
-                }
-            }
+            Step::Reply(reply) => return reply,
+            Step::Print(line) => self.print(&line),
             Step::Warn(text) => self.warn(&text),
             Step::End(text) => {
                 self.save_history();
@@ -327,13 +320,13 @@ impl Player {
                     self.options.hooks.over();
                 }
             }
-            Step::Wait(_) | Step::Ask(_) => {} // they come before
+            Step::Choose(..) => {} // `handle` calls `choose`
         }
 
         if self.session.state() == AgentState::Shutdown {
             self.save_history(); // nothing else saves it after the end of the league
         }
-        Ok(None)
+        None
     }
 
     /// Asks the manager a question. Without an answer nothing is learnt.
@@ -355,21 +348,28 @@ impl Player {
         }) = answer
         {
             let own_id = &credentials.agent_id;
-            self.state.update(|state| state.learn(own_id, &data));
+            let lines = self.state.update(|state| state.learn(own_id, &data));
+            lines.iter().for_each(|line| self.print(line));
         }
     }
 
-    /// Calls `choose`, or takes the move that it has chosen before, and returns the answer.
+    /// Calls `choose`, or takes the move that it has chosen before, and returns the response.
     fn choose(
         &self,
-        turn: &Turn,
+        mut turn: Turn,
         joined: &JoinedMatch,
-        incoming: &Incoming,
+        from: Sender,
+        call: &PlayerRequest,
     ) -> Result<Reply, HandlerError> {
+        if !self.options.game_types.contains(&&*turn.game_type) {
+            return Err(HandlerError::not_found(AgentKind::Player, &turn.game_type));
+        }
+        turn.seed = self.session.program.seed;
+
         let subject = format!("{}: {}: your choose", turn.player_id, turn.match_id);
-        let choose = || call_user(subject, || (self.options.choose)(turn));
+        let choose = || call_user(subject, || (self.options.choose)(&turn));
         let choice = joined.moves.get_or_choose(turn.move_number, choose)?;
-        Ok(incoming.response(turn, choice))
+        Ok(from.response(call, turn, choice))
     }
 
     fn print(&self, line: &str) {
@@ -402,16 +402,18 @@ impl Player {
     /// Returns the public state: no token, and a choice only when its match is over.
     fn report(&self) -> PlayerReport {
         let credentials = self.session.credentials();
+        let player_id = credentials.map(|known| known.agent_id.clone());
         let state = self.state.lock();
+        let matches = state.history.matches();
 
         PlayerReport {
             display_name: self.session.program.entry.display_name.clone(),
             state: self.session.state(),
             strategy: self.options.strategy.clone(),
-            record: state.history.record(),
-            matches: state.history.matches(),
+            record: record(player_id.as_deref().unwrap_or_default(), &matches),
+            matches,
             names: state.names(),
-            player_id: credentials.map(|known| known.agent_id.clone()),
+            player_id,
         }
     }
 }

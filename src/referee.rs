@@ -16,7 +16,7 @@ use crate::games::{self, match_result};
 use crate::json::decode;
 use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
-use crate::net::client::{MessageContext, Peer};
+use crate::net::client::Peer;
 use crate::net::log::Level;
 use crate::net::sync::{Shared, spawn};
 use crate::program::args::{Args, Exit};
@@ -144,11 +144,14 @@ impl Referee {
         let record = |tasks: &mut Tasks| tasks.record(sending, &answer, Instant::now());
         let state = self.tasks.update(record);
 
-        match answer {
+        match (state, answer) {
             _ if sending.receiver != MANAGER => {}
-            Ok(()) => self.has_warned.store(false, Ordering::SeqCst),
-            Err(error) if state == Some(State::Told) => self.warn(&error),
-            Err(error) => self.print_refusal(&sending.assignment.match_id, state, &error),
+            (_, Ok(())) => self.has_warned.store(false, Ordering::SeqCst),
+            (Some(State::Told), Err(error)) => self.warn(&error),
+            (Some(state), Err(error)) => {
+                self.print_refusal(&sending.assignment.match_id, state, &error);
+            }
+            (None, Err(_)) => {} // the match is not ours any more
         }
     }
 
@@ -170,19 +173,13 @@ impl Referee {
         let registered = self.session.wait_until_registered();
         let credentials = registered.map_err(|error| CallError::Local(error.to_string()))?;
         let assignment = &sending.assignment;
-        let context = MessageContext {
-            conversation_id: assignment.conversation_id.clone(),
-            auth_token: credentials.token.clone(),
-            round_id: Some(assignment.round_id),
-            match_id: Some(assignment.match_id.clone()),
-        };
-
+        let context = assignment.context(credentials.token.clone());
         let scoring = &program.config.league.scoring;
         let report = MatchResultReport {
             league_id: assignment.league_id.clone(),
             round_id: assignment.round_id,
             match_id: assignment.match_id.clone(),
-            game_type: assignment.game.game_type.into(),
+            game_type: assignment.game_type.clone(),
             result: match_result(&sending.game_over.game_result, scoring),
         };
         let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
@@ -214,14 +211,14 @@ impl Referee {
 
     /// Logs that the manager refuses a result for good, and prints it, unless another referee was
     /// faster: that is no fault.
-    fn print_refusal(&self, match_id: &str, state: Option<State>, error: &CallError) {
+    fn print_refusal(&self, match_id: &str, state: State, error: &CallError) {
         let reason = truncate(&error.explain(), MAX_QUOTED_CHARS);
         let text =
             format!("{match_id}: the league manager refuses the result for good: it {reason}");
 
         let log = self.session.program.log();
         log.event(Level::Error, "report_refused", &*text);
-        if state == Some(State::Refused) {
+        if state == State::Refused {
             print_error(&text);
         }
     }

@@ -3,10 +3,9 @@
 //!
 //! The file is written every two seconds if it has changed, and at the end of the league.
 
-use super::turn::{PastMatch, record};
+use super::turn::PastMatch;
 use crate::program::storage::{self, Access};
 use crate::program::terminal::print_error;
-use crate::protocol::Record;
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -25,7 +24,6 @@ pub struct HistoryFile {
 pub struct History {
     path: PathBuf,
     file: HistoryFile,
-    record: Record,
     /// True if the file on disk is outdated.
     has_changed: bool,
 }
@@ -63,7 +61,6 @@ impl History {
 
         Ok(History {
             path,
-            record: record(player_id, &file.matches),
             file,
             has_changed: false,
         })
@@ -81,28 +78,15 @@ impl History {
         let known = latest_first.find(|past| past.match_id == new.match_id);
 
         match known {
-            Some(past) if *past == new => return false,
+            Some(past) if past.result == new.result => return false,
             Some(past) => *past = new,
             None => {
                 let later = matches.partition_point(|past| past.round_id <= new.round_id);
                 matches.insert(later, new);
             }
         }
-        self.record = record(&self.file.player_id, &self.file.matches);
         self.has_changed = true;
         true
-    }
-
-    /// Returns true if a match has this result.
-    pub fn has_result(&self, other: &PastMatch) -> bool {
-        let is_same =
-            |past: &PastMatch| past.match_id == other.match_id && past.result == other.result;
-        self.file.matches.iter().any(is_same)
-    }
-
-    /// Returns our wins, losses and draws.
-    pub fn record(&self) -> Record {
-        self.record
     }
 
     /// Writes the file if it is outdated.

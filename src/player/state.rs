@@ -4,22 +4,22 @@
 //!
 //! An invitation or a result may overtake the announcement of its match, or the announcement may be
 //! lost. So, where the manager proves itself, both wait a second for it; then the manager is asked
-//! for our next match. The manager is asked for our results too, if its table says that we remember
-//! less than it has recorded, or another result: a player that was away has missed them.
+//! for our next match. The manager is asked for our results too, if its first table after a registration
+//! or its last one says otherwise than those that we remember: a player that was away has missed some.
 
 use super::display;
 use super::history::History;
 use super::invitations::{Invitations, JoinedMatch};
-use super::turn::{PastMatch, Turn};
+use super::turn::{PastMatch, Turn, record};
 use crate::games::even_odd;
 use crate::json::deserialize;
 use crate::net::agent::HandlerError;
 use crate::net::rpc::PANIC;
 use crate::program::credentials::Credentials;
 use crate::protocol::{
-    AgentKind, ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse,
-    Envelope, ErrorCode, GameInvitation, GameJoinAck, GameOver, JsonObject, PlayerRequest,
-    ProtocolError, QueryType, Record, Reply, Standing,
+    ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Envelope,
+    ErrorCode, GameInvitation, GameJoinAck, GameOver, JsonObject, PlayerRequest, ProtocolError,
+    QueryType, Reply, Standing,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use std::collections::BTreeMap;
@@ -32,13 +32,12 @@ const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Minimum time between two questions to the manager, since other programs can cause them.
 const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A message to the player, and how far its handling is.
-pub struct Incoming {
+/// The sender of a message, as its envelope shows it, and how far the message is handled.
+pub struct Sender {
     pub envelope: Envelope,
-    pub message: PlayerRequest,
-    /// Our credentials when it came.
+    /// Our credentials when the message came.
     pub credentials: Arc<Credentials>,
-    /// True if it carries our own token, so that it comes from the manager.
+    /// True if the message carries our own token, so that it comes from the manager.
     pub has_own_token: bool,
     pub received_at: Instant,
     /// True if the manager was asked about it.
@@ -49,169 +48,163 @@ pub struct Incoming {
 pub enum Step {
     /// Reply with this message, or with "ok".
     Reply(Option<Reply>),
-    /// Print lines about matches, and reply "ok".
-    Print(Vec<String>),
+    /// Print a line about a match, and reply "ok".
+    Print(String),
     /// Print a problem, and reply "ok".
     Warn(String),
     /// The league is over: print this line, and reply "ok".
     End(String),
     /// Call `choose`, without a lock, and reply with the move.
     Choose(Box<Turn>, Arc<JoinedMatch>),
-    /// Wait until something changes, or until this time at most.
-    Wait(Instant),
+}
+
+/// The reason why a message has no reply yet, or is refused.
+pub enum Pause {
+    /// Wait until something changes, or for this time at most.
+    Wait(Duration),
     /// Ask the manager, and give its answer to `learn`.
     Ask(QueryType),
+    Refuse(HandlerError),
+}
+
+impl<E: Into<HandlerError>> From<E> for Pause {
+    fn from(error: E) -> Pause {
+        Pause::Refuse(error.into())
+    }
 }
 
 /// What a player knows.
 pub struct PlayerState {
-    game_types: Vec<&'static str>,
-    seed: Option<u64>,
     pub invitations: Invitations,
     pub history: History,
-    /// The newest table.
-    table: Vec<Standing>,
+    /// The newest table since the registration.
+    pub table: Vec<Standing>,
     /// The time at which the manager was last asked.
     asked_at: Option<Instant>,
-    /// The lines about results that the manager has told us when it was asked.
-    learnt: Vec<String>,
 }
 
 impl PlayerState {
     /// `checks_tokens` is `enable_auth_tokens` of the configuration.
-    pub fn new(
-        game_types: Vec<&'static str>,
-        seed: Option<u64>,
-        checks_tokens: bool,
-    ) -> PlayerState {
+    pub fn new(checks_tokens: bool) -> PlayerState {
         PlayerState {
-            game_types,
-            seed,
             invitations: Invitations::new(checks_tokens),
             history: History::default(),
             table: Vec::new(),
             asked_at: None,
-            learnt: Vec::new(),
         }
     }
 
     /// Decides what to do about a message. The token of a referee's message is checked here, that of
     /// the manager's before.
-    pub fn handle(&mut self, incoming: &mut Incoming, now: Instant) -> Result<Step, HandlerError> {
-        let own_id = &Arc::clone(&incoming.credentials).agent_id;
-        let envelope = &incoming.envelope;
-        let question = match &incoming.message {
+    pub fn handle(
+        &mut self,
+        from: &mut Sender,
+        message: &mut PlayerRequest,
+        now: Instant,
+    ) -> Result<Step, Pause> {
+        match message {
             PlayerRequest::GameInvitation(invitation) => {
-                self.missing_announcement(incoming, &invitation.match_id, now)
+                self.await_announcement(from, &invitation.match_id, now)?;
+                Ok(self.join(from, invitation)?)
             }
-            PlayerRequest::GameOver(over)
-                if self.invitations.find(envelope, &over.match_id).is_err() =>
-            {
-                self.missing_announcement(incoming, &over.match_id, now)
-            }
-            PlayerRequest::LeagueStandingsUpdate(table) => {
-                self.missing_results(own_id, &table.standings)
-            }
-            _ => None,
-        };
-        match question {
-            Some(Step::Ask(_)) if !self.may_ask(incoming, now) => {}
-            Some(step) => return Ok(step),
-            None => {}
-        }
-
-        let envelope = &incoming.envelope;
-        let proves_itself = incoming.credentials.proves_itself;
-        Ok(match &mut incoming.message {
-            PlayerRequest::GameInvitation(invitation) => {
-                let must_be_announced = proves_itself && !incoming.has_own_token;
-                self.join(own_id, envelope, invitation, must_be_announced)?
-            }
-            PlayerRequest::ChooseMoveCall(call) => self.turn(own_id, envelope, call, now)?,
+            PlayerRequest::ChooseMoveCall(call) => Ok(self.turn(from, call.clone(), now)?),
             PlayerRequest::ChooseParityCall(call) => {
-                self.turn(own_id, envelope, &as_move_call(call), now)?
+                Ok(self.turn(from, as_move_call(call), now)?)
             }
             PlayerRequest::GameOver(over) => {
-                self.record_result(own_id, envelope, over, proves_itself)?
+                if self
+                    .invitations
+                    .find(&from.envelope, &over.match_id)
+                    .is_err()
+                {
+                    self.await_announcement(from, &over.match_id, now)?;
+                }
+                Ok(self.record_result(from, over)?)
             }
             PlayerRequest::GameError(error) => {
-                self.invitations.find(envelope, &error.match_id)?;
+                self.invitations.find(&from.envelope, &error.match_id)?;
                 let text = display::game_error(error);
                 if text.contains(PANIC) {
-                    Step::Reply(None) // the panic is printed
-                } else {
-                    Step::Warn(text)
+                    return Ok(Step::Reply(None)); // the panic is printed
                 }
-            }
-            PlayerRequest::RoundAnnouncement(round) => {
-                self.invitations.announce(own_id, round);
-                Step::Reply(None)
-            }
-            PlayerRequest::LeagueCompleted(league) => {
-                Step::End(display::league_over(own_id, league))
+                Ok(Step::Warn(text))
             }
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
-                Step::Warn(format!("the league manager says: {text}"))
+                Ok(Step::Warn(format!("the league manager says: {text}")))
+            }
+            PlayerRequest::RoundAnnouncement(round) => {
+                let own_id = &from.credentials.agent_id;
+                self.invitations.announce(own_id, round);
+                Ok(Step::Reply(None))
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
+                if self.table.is_empty() && self.lacks_results(from, &table.standings) {
+                    self.ask(from, QueryType::GetPlayerStats, now)?;
+                }
                 self.table = mem::take(&mut table.standings);
-                Step::Print(mem::take(&mut self.learnt))
+                Ok(Step::Reply(None))
             }
-            PlayerRequest::RoundCompleted(_) => Step::Reply(None), // it only informs
-        })
+            PlayerRequest::LeagueCompleted(league) => {
+                if self.lacks_results(from, &self.table) {
+                    self.ask(from, QueryType::GetPlayerStats, now)?;
+                }
+                let own_id = &from.credentials.agent_id;
+                Ok(Step::End(display::league_over(own_id, league)))
+            }
+            PlayerRequest::RoundCompleted(_) => Ok(Step::Reply(None)), // it only informs
+        }
     }
 
-    /// Returns what a message of a referee waits for, if the manager has not announced its match
-    /// with its token. The manager's rehearsal has our own token, and is not announced.
-    fn missing_announcement(
-        &self,
-        incoming: &Incoming,
+    /// Waits until the manager has announced a match with the token of a message, and then asks for
+    /// it. The manager's rehearsal has our own token, and is not announced.
+    fn await_announcement(
+        &mut self,
+        from: &mut Sender,
         match_id: &str,
         now: Instant,
-    ) -> Option<Step> {
-        let token = incoming.envelope.auth_token.as_deref();
-        let is_expected = !incoming.credentials.proves_itself
-            || incoming.has_own_token
-            || self.invitations.is_announced(match_id) && self.invitations.expects(match_id, token);
-        if is_expected {
-            return None;
+    ) -> Result<(), Pause> {
+        let token = from.envelope.auth_token.as_deref();
+        let is_expected =
+            self.invitations.is_announced(match_id) && self.invitations.expects(match_id, token);
+        if is_expected || !from.must_be_announced() {
+            return Ok(());
         }
 
-        let until = incoming.received_at + ANNOUNCEMENT_TIMEOUT;
-        Some(if now < until {
-            Step::Wait(until)
-        } else {
-            Step::Ask(QueryType::GetNextMatch)
-        })
+        let waited = now - from.received_at;
+        if waited < ANNOUNCEMENT_TIMEOUT {
+            return Err(Pause::Wait(ANNOUNCEMENT_TIMEOUT - waited));
+        }
+        self.ask(from, QueryType::GetNextMatch, now)
     }
 
-    /// Returns the question for our results, if our row of a table does not agree with those that we
-    /// remember. A result that we are told is in the table a little later.
-    fn missing_results(&self, own_id: &str, table: &[Standing]) -> Option<Step> {
-        let row = table.iter().find(|row| row.player_id == own_id)?;
-        let recorded = Record {
-            wins: row.wins,
-            losses: row.losses,
-            draws: row.draws,
+    /// Returns true if our row of a table says otherwise than the results that we remember, and is not
+    /// older: a result that we are told is in the table a little later.
+    fn lacks_results(&self, from: &Sender, table: &[Standing]) -> bool {
+        let own_id = &from.credentials.agent_id;
+        let matches = self.history.matches();
+        let ours = record(own_id, &matches);
+        let is_wrong = |row: &Standing| {
+            row.player_id == *own_id
+                && row.played as usize >= matches.len()
+                && (row.wins, row.losses, row.draws) != (ours.wins, ours.losses, ours.draws)
         };
-        let is_older = (row.played as usize) < self.history.matches().len();
-        let is_missing = !is_older && recorded != self.history.record();
-        is_missing.then_some(Step::Ask(QueryType::GetPlayerStats))
+        from.credentials.proves_itself && table.iter().any(is_wrong)
     }
 
-    /// Returns true if the manager may be asked about a message now: once, and not too often.
-    fn may_ask(&mut self, incoming: &mut Incoming, now: Instant) -> bool {
+    /// Asks the manager about a message: once, and not too often.
+    fn ask(&mut self, from: &mut Sender, query: QueryType, now: Instant) -> Result<(), Pause> {
         let is_early = (self.asked_at).is_some_and(|time| now < time + QUERY_INTERVAL);
-        if is_early || mem::replace(&mut incoming.has_asked, true) {
-            return false;
+        if is_early || mem::replace(&mut from.has_asked, true) {
+            return Ok(());
         }
         self.asked_at = Some(now);
-        true
+        Err(Pause::Ask(query))
     }
 
-    /// Takes over what the manager has answered: the token of our next match, or our results.
-    pub fn learn(&mut self, own_id: &str, data: &JsonObject) {
+    /// Takes over what the manager has answered: the token of our next match, or our results. Returns
+    /// the lines about results that we did not have.
+    pub fn learn(&mut self, own_id: &str, data: &JsonObject) -> Vec<String> {
         if let Some(next) = data.get("next_match")
             && let (Some(id), Some(token)) =
                 (next["match_id"].as_str(), next["match_token"].as_str())
@@ -220,34 +213,32 @@ impl PlayerState {
         }
 
         let results = data.get("matches").map(deserialize::<Vec<PastMatch>>);
+        let mut lines = Vec::new();
         for past in results.and_then(Result::ok).unwrap_or_default() {
-            if !self.history.has_result(&past) {
-                self.learnt.push(self.describe(own_id, &past));
-                self.history.add(past);
+            let line = self.describe(own_id, &past);
+            if self.history.add(past) {
+                lines.push(line);
             }
         }
+        lines
     }
 
     /// Accepts an invitation.
-    fn join(
-        &mut self,
-        own_id: &str,
-        envelope: &Envelope,
-        invitation: &GameInvitation,
-        must_be_announced: bool,
-    ) -> Result<Step, ProtocolError> {
+    fn join(&mut self, from: &Sender, invitation: &GameInvitation) -> Result<Step, ProtocolError> {
+        let own_id = &from.credentials.agent_id;
         if let Some(player_id) = &invitation.player_id {
             check_player_id(own_id, player_id)?;
         }
+        let must_be_announced = from.must_be_announced();
         self.invitations
-            .join(envelope, invitation, must_be_announced)?;
+            .join(&from.envelope, invitation, must_be_announced)?;
 
         let ack = GameJoinAck {
             match_id: invitation.match_id.clone(),
-            player_id: own_id.into(),
+            player_id: own_id.clone(),
             arrival_timestamp: Timestamp::now(),
             accept: true,
-            auth_token: envelope.auth_token.clone(),
+            auth_token: from.envelope.auth_token.clone(),
         };
         Ok(Step::Reply(Some(ack.into())))
     }
@@ -255,22 +246,17 @@ impl PlayerState {
     /// Returns the turn that a call for a move is about.
     fn turn(
         &self,
-        own_id: &str,
-        envelope: &Envelope,
-        call: &ChooseMoveCall,
+        from: &Sender,
+        call: ChooseMoveCall,
         now: Instant,
-    ) -> Result<Step, HandlerError> {
-        if !self.game_types.contains(&&*call.game_type) {
-            return Err(HandlerError::not_found(AgentKind::Player, &call.game_type));
-        }
-        let joined = self.invitations.find(envelope, &call.match_id)?;
-        check_player_id(own_id, &call.player_id)?;
+    ) -> Result<Step, ProtocolError> {
+        let joined = self.invitations.find(&from.envelope, &call.match_id)?;
+        check_player_id(&from.credentials.agent_id, &call.player_id)?;
 
         // The deadline is by the referee's clock, which may differ from ours.
-        let sent = envelope.timestamp;
+        let sent = from.envelope.timestamp;
         let time_left = call.deadline.max(sent).abs_diff(sent);
 
-        let call = call.clone();
         let turn = Turn {
             is_announced: self.invitations.is_announced(&call.match_id),
             player_id: call.player_id,
@@ -284,7 +270,7 @@ impl PlayerState {
             legal_moves: call.legal_moves,
             standings: call.context.and_then(|context| context.your_standings),
             history: self.history.matches(),
-            seed: self.seed,
+            seed: None,
             deadline: now + time_left,
         };
         Ok(Step::Choose(Box::new(turn), joined))
@@ -292,15 +278,10 @@ impl PlayerState {
 
     /// Adds the result of a match to the history. If the manager proves itself, a match that it has
     /// not announced is not added.
-    fn record_result(
-        &mut self,
-        own_id: &str,
-        envelope: &Envelope,
-        over: &GameOver,
-        proves_itself: bool,
-    ) -> Result<Step, ProtocolError> {
-        self.invitations.join_ended(own_id, envelope, over);
-        let joined = self.invitations.find(envelope, &over.match_id)?;
+    fn record_result(&mut self, from: &Sender, over: &GameOver) -> Result<Step, ProtocolError> {
+        let own_id = &from.credentials.agent_id;
+        self.invitations.join_ended(own_id, &from.envelope, over);
+        let joined = self.invitations.find(&from.envelope, &over.match_id)?;
 
         let mut result = over.game_result.clone();
         let reason = result.reason.as_ref().or(over.reason.as_ref());
@@ -315,12 +296,12 @@ impl PlayerState {
         };
 
         let mut line = self.describe(own_id, &past);
-        if proves_itself && !self.invitations.is_announced(&over.match_id) {
+        if from.credentials.proves_itself && !self.invitations.is_announced(&over.match_id) {
             line += " (not announced by the manager, so not remembered)";
         } else if !self.history.add(past) {
             return Ok(Step::Reply(None)); // it is known
         }
-        Ok(Step::Print(vec![line]))
+        Ok(Step::Print(line))
     }
 
     /// Returns the line about the result of a match.
@@ -337,21 +318,25 @@ impl PlayerState {
     }
 }
 
-impl Incoming {
+impl Sender {
+    /// Returns true if the manager must have announced the match of a message.
+    fn must_be_announced(&self) -> bool {
+        self.credentials.proves_itself && !self.has_own_token
+    }
+
     /// Returns the response to a call for a move.
-    pub fn response(&self, turn: &Turn, choice: String) -> Reply {
-        let (match_id, player_id) = (turn.match_id.clone(), turn.player_id.clone());
-        let auth_token = self.envelope.auth_token.clone();
-        match self.message {
+    pub fn response(self, call: &PlayerRequest, turn: Turn, choice: String) -> Reply {
+        let auth_token = self.envelope.auth_token;
+        match call {
             PlayerRequest::ChooseParityCall(_) => Reply::from(ChooseParityResponse {
-                match_id,
-                player_id,
+                match_id: turn.match_id,
+                player_id: turn.player_id,
                 parity_choice: choice.into(),
                 auth_token,
             }),
             _ => Reply::from(ChooseMoveResponse {
-                match_id,
-                player_id,
+                match_id: turn.match_id,
+                player_id: turn.player_id,
                 move_number: turn.move_number,
                 r#move: choice.into(),
                 auth_token,

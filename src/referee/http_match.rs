@@ -52,12 +52,7 @@ pub fn recipient(
         timeout,
     };
 
-    let context = MessageContext {
-        conversation_id: assignment.conversation_id.clone(),
-        auth_token: Some(assignment.tokens[seat].clone()),
-        round_id: Some(assignment.round_id),
-        match_id: Some(assignment.match_id.clone()),
-    };
+    let context = assignment.context(Some(assignment.tokens[seat].clone()));
     (peer, context)
 }
 

@@ -58,8 +58,8 @@ pub struct Assignment {
     pub league_id: String,
     pub round_id: u32,
     pub match_id: String,
-    #[serde(rename = "game_type")]
-    pub game: &'static Game,
+    /// The name of a game that we know.
+    pub game_type: String,
     pub players: [String; 2],
     /// The players' addresses, which may change while we play.
     pub endpoints: [String; 2],
@@ -122,23 +122,30 @@ pub struct Tasks {
     file: Option<JsonLinesFile>,
     /// The tasks, by the id of their match.
     pub by_match: BTreeMap<String, Task>,
+    /// The time before which the manager gets no report: one that is away is not asked for each.
+    report_at: Option<Instant>,
     /// True if the league is over: no match is accepted any more.
     is_over: bool,
 }
 
 impl Assignment {
+    /// Returns the game. (`new` has checked that there is one.)
+    pub fn game(&self) -> &'static Game {
+        games::find(&self.game_type).unwrap_or(&games::even_odd::GAME)
+    }
+
     /// Checks that we know the game and the players' addresses.
     pub fn new(
         league_id: &str,
         round_id: u32,
         entry: MatchEntry,
     ) -> Result<Assignment, FieldError> {
-        let Some(game) = games::find(&entry.game_type) else {
+        if games::find(&entry.game_type).is_none() {
             let received = entry.game_type.into();
             return Err(
                 FieldError::new(&received, "a game that this referee knows").in_field("game_type")
             );
-        };
+        }
         let (Some(a), Some(b)) = (entry.player_A_endpoint, entry.player_B_endpoint) else {
             let missing = FieldError::new(&Value::Null, "where both players are");
             return Err(missing.in_field("player_A_endpoint, player_B_endpoint"));
@@ -155,7 +162,7 @@ impl Assignment {
             round_id,
             conversation_id: new_conversation(&entry.match_id.to_ascii_lowercase()),
             match_id: entry.match_id,
-            game,
+            game_type: entry.game_type,
             players,
             endpoints: [a, b],
             announced_tokens,
@@ -174,11 +181,6 @@ impl Task {
         let has_tokens = seats.all(|(new, token)| new.as_ref().is_none_or(|new| new == token));
         let is_loss = |result: &GameResult| result.status == ResultStatus::TechnicalLoss;
         self.state == State::Refused || !has_tokens && self.result.as_ref().is_none_or(is_loss)
-    }
-
-    /// Returns true if the manager or a player still lacks its result.
-    fn is_unsettled(&self) -> bool {
-        self.state == State::Decided || self.deliveries.iter().any(Option::is_some)
     }
 
     /// Lets the manager get the result.
@@ -236,6 +238,7 @@ impl Tasks {
             retry_policy,
             file: None,
             by_match: BTreeMap::new(),
+            report_at: None,
             is_over: false,
         }
     }
@@ -384,7 +387,8 @@ impl Tasks {
                     attempts,
                 }) = delivery
                 {
-                    let time = not_before.filter(|time| *time > now);
+                    let pause = self.report_at.filter(|_| receiver == MANAGER);
+                    let time = (*not_before).max(pause).filter(|time| *time > now);
                     calls.push((time, attempts.failed, receiver, id.clone()));
                 }
             }
@@ -433,30 +437,23 @@ impl Tasks {
             _ => Some(Delivery::new(Attempts::new(policy))),
         };
 
-        // A manager that is away is not asked for each result.
-        let (state, time) = (task.state, now + Attempts::endless(policy).first_delay());
+        let state = task.state;
         if sent.receiver == MANAGER && state == State::Told {
-            let all = self.by_match.values_mut();
-            for delivery in all.filter_map(|task| task.deliveries[MANAGER].as_mut()) {
-                delivery.not_before = Some(time);
-            }
+            self.report_at = Some(now + Attempts::endless(policy).first_delay());
         }
         Some(state)
     }
 
     /// Returns true if the manager has answered all reports, and no player must be told a result.
     pub fn are_settled(&self) -> bool {
-        !self.by_match.values().any(Task::is_unsettled)
+        let mut tasks = self.by_match.values();
+        tasks
+            .all(|task| task.state != State::Decided && task.deliveries.iter().all(Option::is_none))
     }
 
     /// Ends the league: matches without a result are dropped, and no other is accepted.
     pub fn end(&mut self) {
         self.is_over = true;
         self.by_match.retain(|_, task| task.result.is_some());
-    }
-
-    /// Drops all results: the league is over, and nobody waits for them any more.
-    pub fn clear(&mut self) {
-        self.by_match.clear();
     }
 }

@@ -8,7 +8,7 @@ use league::net::agent::HandlerError;
 use league::player::display;
 use league::player::history::History;
 use league::player::invitations::{Invitations, Moves};
-use league::player::state::{Incoming, PlayerState, Step};
+use league::player::state::{Pause, PlayerState, Sender, Step};
 use league::program::credentials::Credentials;
 use league::program::terminal::describe_refusal;
 use league::protocol::{
@@ -127,12 +127,12 @@ struct Story {
     state: PlayerState,
     begun: Instant,
     /// The newest message that has no answer yet.
-    waiting: Vec<Incoming>,
+    waiting: Vec<(Sender, PlayerRequest)>,
 }
 
 impl Story {
     fn new(test: Arc<TestLeague>) -> Story {
-        let mut state = PlayerState::new(vec!["even_odd"], None, true);
+        let mut state = PlayerState::new(true);
         state.history = History::open(&test.folder.join("P01"), "P01", "league", false).unwrap();
         Story {
             test,
@@ -145,6 +145,7 @@ impl Story {
     fn run(&mut self, command: &str) -> String {
         let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
         match word {
+            "registers" => self.state.table.clear(),
             "restart" => {
                 self.state.history.write().unwrap();
                 *self = Story::new(Arc::clone(&self.test));
@@ -163,7 +164,10 @@ impl Story {
                     [winner, "has", "won", id] => json!({"matches": [recorded(id, winner)]}),
                     _ => panic!("{command}"),
                 };
-                self.state.learn("P01", data.as_object().unwrap());
+                return self
+                    .state
+                    .learn("P01", data.as_object().unwrap())
+                    .join("\n");
             }
             seconds => {
                 let now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap());
@@ -175,33 +179,31 @@ impl Story {
 
     /// Handles a message, or the waiting one again.
     fn handle(&mut self, line: &str, now: Instant) -> String {
-        let mut incoming = match line {
+        let (mut from, mut message) = match line {
             "again" => self.waiting.remove(0),
             _ => incoming(line, now),
         };
-        let text = match self.state.handle(&mut incoming, now) {
-            Err(HandlerError::Refused(refusal)) => refusal.code.to_string(),
-            Err(error) => panic!("{error:?}"),
-            Ok(Step::Reply(None)) => "ok".into(),
-            Ok(Step::Reply(Some(reply))) => told(&to_json(&incoming.envelope, &reply)).into(),
-            Ok(Step::Print(lines)) => lines.join("\n"),
-            Ok(Step::Warn(line) | Step::End(line)) => line,
-            Ok(Step::Choose(turn, _)) => format!("chooses in {}", turn.match_id),
-            Ok(Step::Wait(until)) => {
-                self.waiting.push(incoming);
-                return format!("waits {:?}", until - now);
+        let text = match self.state.handle(&mut from, &mut message, now) {
+            Ok(Step::Reply(None)) => return "ok".into(),
+            Ok(Step::Reply(Some(reply))) => {
+                return told(&to_json(&from.envelope, &reply)).into();
             }
-            Ok(Step::Ask(query_type)) => {
-                self.waiting.push(incoming);
-                return format!("asks {}", json!(query_type).as_str().unwrap());
+            Ok(Step::Print(line) | Step::Warn(line) | Step::End(line)) => return line,
+            Ok(Step::Choose(turn, _)) => return format!("chooses in {}", turn.match_id),
+            Err(Pause::Refuse(HandlerError::Refused(refusal))) => return refusal.code.to_string(),
+            Err(Pause::Refuse(error)) => panic!("{error:?}"),
+            Err(Pause::Wait(time)) => format!("waits {time:?}"),
+            Err(Pause::Ask(query_type)) => {
+                format!("asks {}", json!(query_type).as_str().unwrap())
             }
         };
+        self.waiting.push((from, message));
         text
     }
 }
 
 /// Returns a message that comes now: `true invites R1M1`, or `table 1 0` with our victories and defeats.
-fn incoming(line: &str, now: Instant) -> Incoming {
+fn incoming(line: &str, now: Instant) -> (Sender, PlayerRequest) {
     let packet = match line.split(' ').collect::<Vec<_>>()[..] {
         ["table", wins, losses] => {
             let [wins, losses] = [wins, losses].map(|text| text.parse::<u32>().unwrap());
@@ -213,10 +215,9 @@ fn incoming(line: &str, now: Instant) -> Incoming {
         _ => message_of_line(line),
     };
     let parsed: IncomingMessage<PlayerRequest> = parse(&packet).unwrap();
-    Incoming {
+    let from = Sender {
         has_own_token: parsed.envelope.auth_token.as_deref() == Some("tok-own"),
         envelope: parsed.envelope,
-        message: parsed.message,
         credentials: Arc::new(Credentials {
             agent_id: "P01".into(),
             registration_key: String::new(),
@@ -229,7 +230,8 @@ fn incoming(line: &str, now: Instant) -> Incoming {
         }),
         received_at: now,
         has_asked: false,
-    }
+    };
+    (from, parsed.message)
 }
 
 /// Returns a recorded result as the manager tells it.

@@ -278,13 +278,12 @@ pub fn decided_task(id: &str) -> Task {
     task
 }
 
-/// Returns a match of P01 that is over.
-fn past(match_id: &str, conversation_id: &str) -> PastMatch {
-    PastMatch {
-        match_id: match_id.into(),
-        conversation_id: conversation_id.into(),
-        ..Turn::sample().history[0].clone()
-    }
+/// Returns a match of P01 that is over, with this reason.
+fn past(match_id: &str, reason: &str) -> PastMatch {
+    let mut past = Turn::sample().history[0].clone();
+    past.match_id = match_id.into();
+    past.result.reason = Some(reason.into());
+    past
 }
 
 #[test]
@@ -295,7 +294,7 @@ fn history_has_the_last_result_of_each_match() {
     let mut history = open(false);
     let before = history.matches();
     let news = [("R1M1", "a"), ("R2M1", "a"), ("R2M1", "a"), ("R1M1", "b")]
-        .map(|(match_id, conversation)| history.add(past(match_id, conversation)));
+        .map(|(match_id, reason)| history.add(past(match_id, reason)));
     assert_eq!(news, [true, true, false, true]);
     assert!(before.is_empty(), "the history of a running turn changes");
     history.write().unwrap();
