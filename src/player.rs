@@ -240,7 +240,12 @@ impl Agent for Player {
                 Ok(Step::Choose(turn, joined)) => {
                     return self.choose(*turn, &joined, from, &message).map(Some);
                 }
-                Ok(step) => return Ok(self.finish(step)),
+                Ok(step) => {
+                    if let PlayerRequest::RoundAnnouncement(_) = message {
+                        self.state.update(|_| ()); // others wait for it
+                    }
+                    return Ok(self.finish(step));
+                }
                 Err(Pause::Ask(query_type)) => self.ask(&credentials, query_type),
                 Err(Pause::Refuse(error)) => return Err(error),
                 Err(Pause::Wait(_)) => {} // it is over

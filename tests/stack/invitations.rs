@@ -180,6 +180,7 @@ impl Story {
     /// Handles a message, or the waiting one again.
     fn handle(&mut self, line: &str, now: Instant) -> String {
         let (mut from, mut message) = match line {
+            "again" if self.waiting.is_empty() => return "nothing waits".into(),
             "again" => self.waiting.remove(0),
             _ => incoming(line, now),
         };

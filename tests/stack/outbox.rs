@@ -143,10 +143,12 @@ impl Story {
                     Err(wait) => format!("waits {wait:?}\n"),
                 }
             }
-            ["answer", answer] => {
-                let sending = self.sent.pop().unwrap();
-                self.tasks.record(&sending, &answer_of(answer), self.now);
-            }
+            ["answer", answer] => match self.sent.pop() {
+                Some(sending) => {
+                    self.tasks.record(&sending, &answer_of(answer), self.now);
+                }
+                None => found = "nothing was sent\n".into(),
+            },
             ["after", seconds] => {
                 self.now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap())
             }
