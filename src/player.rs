@@ -238,7 +238,7 @@ impl Agent for Player {
             });
             match decided {
                 Ok(Step::Choose(turn, joined)) => {
-                    return self.choose(*turn, &joined, from, &message).map(Some);
+                    return self.choose(turn, &joined, from, &message).map(Some);
                 }
                 Ok(step) => {
                     if let PlayerRequest::RoundAnnouncement(_) = message {

@@ -55,7 +55,7 @@ pub enum Step {
     /// The league is over: print this line, and reply "ok".
     End(String),
     /// Call `choose`, without a lock, and reply with the move.
-    Choose(Box<Turn>, Arc<JoinedMatch>),
+    Choose(Turn, Arc<JoinedMatch>),
 }
 
 /// The reason why a message has no reply yet, or is refused.
@@ -273,7 +273,7 @@ impl PlayerState {
             seed: None,
             deadline: now + time_left,
         };
-        Ok(Step::Choose(Box::new(turn), joined))
+        Ok(Step::Choose(turn, joined))
     }
 
     /// Adds the result of a match to the history. If the manager proves itself, a match that it has
