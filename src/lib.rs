@@ -28,9 +28,9 @@
 //!                 queries; screen (what the terminal shows), files (the table, the rounds and the
 //!                 matches as JSON)
 //! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
-//!                 (the match over HTTP), tasks (matches to play, and results to report)
-//! src/player/     invitations (accepted messages), turn (the argument of `choose`), history,
-//!                 display (lines for the terminal)
+//!                 (the match over HTTP), tasks (matches to play, results to tell and to report)
+//! src/player/     state (what follows from a message), invitations (accepted messages), turn (the
+//!                 argument of `choose`), history, display (lines for the terminal)
 //! src/program/    the start of every program: args, config, attempts, credentials, session
 //!                 (registration), storage, terminal
 //! src/net/        http (server), client, rpc and agent (JSON-RPC), mcp (Model Context Protocol),

@@ -5,32 +5,31 @@
 //! and for a moment each, `seat` (one player of a match), `game-error` (a notification to a player)
 //! and `result` (the result of a match, to a player that has not received it or was told another
 //! one than the manager has recorded). How one match is played is in `referee/match_play.rs`; read
-//! that first.
+//! that first. Which message is sent when is decided in `referee/tasks.rs`.
 
 mod http_match;
 pub mod match_messages;
 pub mod match_play;
 pub mod tasks;
 
-use crate::games::{self, game_result};
+use crate::games::{self, match_result};
 use crate::json::decode;
 use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
-use crate::net::client::{MessageContext, Peer};
+use crate::net::client::Peer;
 use crate::net::log::Level;
 use crate::net::sync::{Shared, spawn, spawn_needed};
-use crate::program::SHUTDOWN_TIMEOUT;
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, Envelope, ErrorCode, GameOver, LeagueError, MatchResult, MatchResultAck,
-    ProtocolError, RefereeRequest, Reply, StartMatch, StatusOk,
+    AgentKind, Envelope, ErrorCode, LeagueError, MatchResultReport, ProtocolError, RefereeRequest,
+    Reply, StartMatch, StatusOk,
 };
 use crate::referee::http_match::{HttpMatch, recipient};
-use crate::referee::tasks::{Assignment, PendingResult, State, Tasks};
+use crate::referee::tasks::{Assignment, MANAGER, Sending, State, Tasks};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
 use serde_json::Value;
 use std::net::IpAddr;
@@ -62,15 +61,15 @@ struct Referee {
 pub fn run(args: Args) -> Result<(), Exit> {
     session::run(args, AgentKind::Referee, games::names(), |session| {
         let referee = Arc::new(Referee {
+            tasks: Shared::new(Tasks::new(session.program.config.system.retry_policy)),
             session,
-            tasks: Shared::default(),
             has_warned: AtomicBool::new(false),
         });
 
         for _ in 0..referee.session.program.max_concurrent_matches() {
             referee.start_thread("match", Referee::play_next);
         }
-        referee.start_thread("report", Referee::report_next);
+        referee.start_thread("report", Referee::send_next);
         referee
     })
 }
@@ -88,7 +87,7 @@ impl Referee {
 
     /// Waits for a match and plays it. If our own machine fails, it is played again.
     fn play_next(self: &Arc<Self>) {
-        let assignment = self.tasks.wait_for(Tasks::start_next);
+        let assignment = self.tasks.wait_for(|tasks| tasks.start_next());
         let match_id = &assignment.match_id;
         let io = HttpMatch {
             referee: self,
@@ -124,42 +123,73 @@ impl Referee {
         print_error(text);
     }
 
-    /// Waits for a result and reports it. It is reported again until the manager has recorded it,
-    /// or has refused it for good.
-    fn report_next(self: &Arc<Self>) {
-        let result = self.tasks.wait_for(Tasks::next_report);
-        let Ok(credentials) = self.session.wait_until_registered() else {
-            return;
-        };
+    /// Waits until a message about a result must be sent, and sends it. A player delays no report.
+    fn send_next(self: &Arc<Self>) {
+        let sending = self.tasks.wait_for(|tasks| tasks.next(Instant::now()));
+        if sending.receiver == MANAGER {
+            return self.send(&sending);
+        }
+        let (referee, own) = (Arc::clone(self), sending.clone());
+        if spawn("result", move || referee.send(&own)).is_none() {
+            self.send(&sending); // our machine has no thread left
+        }
+    }
 
-        match self.send(&credentials, &result) {
-            Ok(_) => {
-                let state = State::Recorded(result.clone());
-                self.tasks.update(|tasks| tasks.end(&result, state));
-                return self.has_warned.store(false, Ordering::SeqCst);
+    /// Sends a message about a result once, and records and prints what follows.
+    fn send(&self, sending: &Sending) {
+        let answer = match sending.receiver {
+            MANAGER => self.report(sending),
+            _ => self.tell(sending),
+        };
+        let record = |tasks: &mut Tasks| tasks.record(sending, &answer, Instant::now());
+        let state = self.tasks.update(record);
+
+        match (state, answer) {
+            _ if sending.receiver != MANAGER => {}
+            (_, Ok(())) => self.has_warned.store(false, Ordering::SeqCst),
+            (Some(State::Told), Err(error)) => self.warn(&error),
+            (Some(state), Err(error)) => {
+                self.print_refusal(&sending.assignment.match_id, state, &error);
             }
+            (None, Err(_)) => {} // the match is not ours any more
+        }
+    }
+
+    /// Tells a player the result of its match.
+    fn tell(&self, sending: &Sending) -> Result<(), CallError> {
+        let program = &self.session.program;
+        let (seat, timeout) = (sending.receiver, program.config.game_over_limit());
+        let (peer, context) = recipient(program, &sending.assignment, seat, timeout);
+        let answer = program.client.notify(&peer, &sending.game_over, &context)?;
+        match decode::<LeagueError>(&answer) {
+            Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
+            Err(_) => Ok(()),
+        }
+    }
+
+    /// Reports a result to the manager. If it does not know us any more, we register again.
+    fn report(&self, sending: &Sending) -> Result<(), CallError> {
+        let program = &self.session.program;
+        let registered = self.session.wait_until_registered();
+        let credentials = registered.map_err(|error| CallError::Local(error.to_string()))?;
+        let assignment = &sending.assignment;
+        let context = assignment.context(credentials.token.clone());
+        let scoring = &program.config.league.scoring;
+        let report = MatchResultReport {
+            league_id: assignment.league_id.clone(),
+            round_id: assignment.round_id,
+            match_id: assignment.match_id.clone(),
+            game_type: assignment.game_type.clone(),
+            result: match_result(&sending.game_over.game_result, scoring),
+        };
+        let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
+        match program.client.call(&manager, &report, &context) {
             Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
                 self.session.record_refused_token();
+                Err(CallError::Local("not registered any more".into()))
             }
-            Err(CallError::Refused(error, _)) => {
-                let recorded = recorded_result(&error);
-                if let Some(recorded) = &recorded {
-                    self.correct(&result, recorded);
-                }
-
-                // That another referee was faster is no fault, and stands in the log only.
-                let refusal = self.drop_result(&result, &error.explain());
-                if recorded.is_none() {
-                    print_error(&refusal);
-                }
-                return;
-            }
-            Err(error @ CallError::HttpStatus(413, _)) => {
-                return print_error(&self.drop_result(&result, &error.explain()));
-            }
-            Err(error) => self.warn(&credentials.manager, &error),
+            answer => answer.map(|_| ()),
         }
-        self.pause();
     }
 
     /// Waits before the next attempt.
@@ -168,101 +198,28 @@ impl Referee {
     }
 
     /// Prints once that results wait for the manager.
-    fn warn(&self, manager: &str, error: &CallError) {
-        if !self.has_warned.swap(true, Ordering::SeqCst) {
-            let problem = error.explain();
+    fn warn(&self, error: &CallError) {
+        if !error.is_local() && !self.has_warned.swap(true, Ordering::SeqCst) {
+            let (manager, problem) = (self.session.program.config.manager(), error.explain());
             print_error(&format!(
                 "results wait for the league manager at {manager}: it {problem}"
             ));
         }
     }
 
-    /// Sends a result to the manager.
-    fn send(
-        &self,
-        credentials: &Credentials,
-        result: &PendingResult,
-    ) -> Result<MatchResultAck, CallError> {
-        let context = MessageContext {
-            conversation_id: result.conversation_id.clone(),
-            auth_token: credentials.token.clone(),
-            round_id: Some(result.report.round_id),
-            match_id: Some(result.report.match_id.clone()),
-        };
-
-        let program = &self.session.program;
-        let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
-        program.client.call(&manager, &result.report, &context)
-    }
-
-    /// Tells the players the result that the manager has recorded instead of ours. (After a restart
-    /// we do not know where they are.)
-    fn correct(self: &Arc<Self>, result: &PendingResult, recorded: &MatchResult) {
-        let (match_id, conversation) = (&result.report.match_id, &result.conversation_id);
-        let mut tasks = self.tasks.lock();
-        let task = tasks.find(match_id, conversation);
-        let assignment = task.and_then(|task| task.assignment.clone());
-        drop(tasks);
-
-        if let Some(assignment) = assignment {
-            let game_over = assignment.game_over(&game_result(recorded));
-            for seat in [0, 1] {
-                self.tell(&assignment, seat, game_over.clone());
-            }
-        }
-    }
-
-    /// Tells a player the result of its match, in a thread that tries it as often as the retry
-    /// policy says. A newer result replaces the one that this thread is telling.
-    fn tell(self: &Arc<Self>, assignment: &Assignment, seat: usize, result: GameOver) {
-        let mut tasks = self.tasks.lock();
-        let task = tasks.current(assignment);
-        if task.is_none_or(|task| task.untold[seat].replace(result).is_some()) {
-            return; // it is not ours any more, or has its thread
-        }
-        drop(tasks);
-
-        let (referee, assignment) = (Arc::clone(self), assignment.clone());
-        spawn("result", move || {
-            referee.send_newest_result(&assignment, seat)
-        });
-    }
-
-    /// Sends a player the result of its match, and then a newer one, if there is one by now.
-    fn send_newest_result(&self, assignment: &Assignment, seat: usize) {
-        let program = &self.session.program;
-        let timeout = program.config.game_over_limit();
-        let (peer, context) = recipient(program, assignment, seat, timeout);
-        let newest = || self.tasks.lock().current(assignment)?.untold[seat].clone();
-        while let Some(result) = newest() {
-            let mut attempts = Attempts::new(program.config.system.retry_policy);
-            while let Err(error) = program.client.notify(&peer, &result, &context)
-                && error.is_retryable()
-                && newest().as_ref() == Some(&result)
-                && attempts.wait()
-            {}
-            self.tasks
-                .update(|tasks| tasks.end_telling(assignment, seat, &result));
-        }
-    }
-
-    /// Drops a result that the manager has refused for good, and returns a sentence about it.
-    fn drop_result(&self, result: &PendingResult, reason: &str) -> String {
-        let match_id = &result.report.match_id;
-        let reason = truncate(reason, MAX_QUOTED_CHARS);
-        let text = format!("{match_id}: the league manager refuses the result for good: {reason}");
+    /// Logs that the manager refuses a result for good, and prints it, unless another referee was
+    /// faster: that is no fault.
+    fn print_refusal(&self, match_id: &str, state: State, error: &CallError) {
+        let reason = truncate(&error.explain(), MAX_QUOTED_CHARS);
+        let text =
+            format!("{match_id}: the league manager refuses the result for good: it {reason}");
 
         let log = self.session.program.log();
         log.event(Level::Error, "report_refused", &*text);
-        self.tasks.update(|tasks| tasks.end(result, State::Refused));
-        text
+        if state == State::Refused {
+            print_error(&text);
+        }
     }
-}
-
-/// Returns the result that the manager has recorded instead of the refused one.
-fn recorded_result(error: &LeagueError) -> Option<MatchResult> {
-    let context = error.context.as_ref()?;
-    decode(context.get("recorded_result")?).ok()
 }
 
 impl Participant for Referee {
@@ -295,8 +252,10 @@ impl Agent for Referee {
             }
             RefereeRequest::LeagueCompleted(_) => {
                 // The players end later: let them know the results that are recorded.
-                let mut tasks = self.tasks.wait_until(SHUTDOWN_TIMEOUT, Tasks::are_settled);
-                tasks.clear();
+                self.tasks.update(Tasks::end);
+                let limit = self.session.program.config.report_limit();
+                let mut tasks = self.tasks.wait_until(limit, Tasks::are_settled);
+                tasks.by_match.clear();
                 drop(tasks);
                 if self.session.end_league() {
                     print_line("the league is over");

@@ -81,7 +81,7 @@ def lose_result(spoilt):
 def lose_result_everywhere(spoilt):
     lose_result(spoilt)
     spoilt.change(spoilt.referee_of["R1M1"], lambda lines: [
-        line for line in lines if line["report"]["match_id"] != "R1M1"
+        line for line in lines if line["assignment"]["match_id"] != "R1M1"
     ])
 
 
@@ -94,6 +94,10 @@ def swap(spoilt, names):
 
 def other_result(result):
     result["details"]["drawn_number"] = 11 - result["details"]["drawn_number"]
+
+
+def other_told(result):
+    result["drawn_number"] = 11 - result["drawn_number"]
 
 
 def elsewhere(spoilt):
@@ -139,12 +143,12 @@ WAYS = {
     # The outboxes.
     "another result in an outbox": (
         lambda spoilt: spoilt.change(spoilt.referee(), lambda lines: [
-            other_result(line["report"]["result"]) or line for line in lines]), "is not in the outbox"),
+            other_told(line["result"]) or line for line in lines]), "is not in the outbox"),
     "an empty outbox": (lambda spoilt: spoilt.path(spoilt.referee()).write_text(""), "is not in the outbox"),
     "a damaged outbox": (lambda spoilt: spoilt.append(spoilt.referee(), "{\n"), "outbox.jsonl"),
     "a match of no league in an outbox": (
-        lambda spoilt: spoilt.change(spoilt.referee(), lambda lines: [*lines, {**lines[0], "report": {
-            **lines[0]["report"], "match_id": "R9M9"}}]), "has decided R9M9, which has no result"),
+        lambda spoilt: spoilt.change(spoilt.referee(), lambda lines: [*lines, {**lines[0], "assignment": {
+            **lines[0]["assignment"], "match_id": "R9M9"}}]), "has decided R9M9, which has no result"),
     "outboxes of each other": (
         lambda spoilt: swap(spoilt, [f"data/referees/REF0{n}/outbox.jsonl" for n in (1, 2)]), "is not in the outbox"),
     "a second result in an outbox": (

@@ -48,9 +48,14 @@ def wrong_memories(path, recorded):
     results = {line["match_id"]: line["result"] for line in recorded}
     for past in history["matches"]:
         result, own = results.get(past["match_id"]), past["result"]
-        journal = result and (result["winner"], result["details"]["drawn_number"], result["details"]["choices"])
-        if journal != (own["winner_player_id"], own["drawn_number"], own["choices"]):
-            yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {journal}"
+        if not is_same(result, own):
+            yield f"{history['player_id']} remembers another result of {past['match_id']}: {own}, not {result}"
+
+
+def is_same(recorded, told):
+    """Returns true if a result is recorded as it was told; a result of an outbox is as it was told, too."""
+    details = recorded and (recorded["winner"], recorded["details"]["drawn_number"], recorded["details"]["choices"])
+    return details == (told["winner_player_id"], told["drawn_number"], told["choices"])
 
 
 class League:
@@ -181,8 +186,8 @@ class League:
         for line in recorded:
             referee, match_id = line["referee_id"], line["match_id"]
             outbox = self.lines(f"data/referees/{referee}/outbox.jsonl")
-            written = [entry["report"]["result"] for entry in outbox if entry["report"]["match_id"] == match_id]
-            if referee.startswith("REF") and line["result"] not in written:
+            written = [entry["result"] for entry in outbox if entry["assignment"]["match_id"] == match_id]
+            if referee.startswith("REF") and not any(is_same(line["result"], told) for told in written):
                 yield f"{match_id} is not what {referee} wrote: {written}"
 
         for path in self.folder.glob("data/players/*/history.json"):

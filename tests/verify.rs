@@ -5,7 +5,7 @@
 //! program has printed may show a token or a key. Files that lie elsewhere, with an agent of
 //! another machine, are not missed: the summary says how many were seen.
 
-use league::games::match_result;
+use league::games::{game_result, match_result};
 use league::manager::league::{Event, League, Member};
 use league::player::history::HistoryFile;
 use league::program::args::{Args, COMMON, Exit, Usage, exit_code};
@@ -14,7 +14,7 @@ use league::program::credentials::Credentials;
 use league::program::terminal::{plural, print_error, print_line};
 use league::program::{self, storage};
 use league::protocol::{AgentKind, MatchResult};
-use league::referee::tasks::PendingResult;
+use league::referee::tasks::Task;
 use league::values::redact_tokens;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -221,16 +221,17 @@ impl Checked {
     }
 
     /// Checks that each result is one that its referee has written down, and that the journal lacks
-    /// none of these. Other lines have the moves of a match that is not over.
+    /// none of these.
     fn check_outbox(&mut self, id: &str, lines: Vec<Value>) {
         let results = lines.into_iter().map(serde_json::from_value);
-        let written: Vec<PendingResult> = results.filter_map(Result::ok).collect();
+        let written: Vec<Task> = results.filter_map(Result::ok).collect();
         self.outboxes += 1;
 
-        for PendingResult { report, .. } in &written {
-            let the_match = self.league.find(&report.match_id);
+        for task in &written {
+            let match_id = &task.assignment.match_id;
+            let the_match = self.league.find(match_id);
             if the_match.is_none_or(|the_match| the_match.recorded.is_none()) {
-                let text = format!("{id} has decided {}, which has no result", report.match_id);
+                let text = format!("{id} has decided {match_id}, which has no result");
                 self.differences.push(text);
             }
         }
@@ -238,8 +239,9 @@ impl Checked {
             let Some(recorded) = &the_match.recorded else {
                 continue;
             };
-            let is_written = written.iter().any(|pending| {
-                pending.report.match_id == the_match.id && pending.report.result == recorded.result
+            let result = game_result(&recorded.result);
+            let is_written = written.iter().any(|task| {
+                task.assignment.match_id == the_match.id && task.result.as_ref() == Some(&result)
             });
             if recorded.referee_id == id && !is_written {
                 let text = format!("{} is not in the outbox of {id}", the_match.id);

@@ -54,6 +54,50 @@ impl Game {
         result
     }
 
+    /// Plays reported moves again. Returns the result, or why the report cannot be true.
+    pub fn replay(
+        &self,
+        players: &[String; 2],
+        moves: &[Move],
+        number: Option<u32>,
+    ) -> Result<GameResult, String> {
+        // Every move must be legal and in turn.
+        for (n, played) in moves.iter().enumerate() {
+            let before = &moves[..n];
+            if !self.players_to_move(before).contains(&played.seat) {
+                let player = &players[played.seat];
+                return Err(format!("move {}: it is not {player}'s turn", n + 1));
+            }
+            if let Err(refusal) = self.parse_move(before, &played.text.clone().into()) {
+                return Err(format!("move {}: {}", n + 1, refusal.detail()));
+            }
+        }
+
+        // The game must be over.
+        if let Some(seat) = self.players_to_move(moves).first() {
+            return Err(format!(
+                "the game is not over: {} is to move",
+                players[*seat]
+            ));
+        }
+
+        // The number must be one that can be drawn.
+        let is_possible = match (&self.number_range, number) {
+            (Some(range), Some(number)) => range.contains(&number),
+            (range, number) => range.is_none() && number.is_none(),
+        };
+        if !is_possible {
+            let received = number.map_or("no number".into(), |number| number.to_string());
+            let range = self.number_range.as_ref();
+            let legal = range.map_or("none".into(), |range| {
+                format!("{} to {}", range.start(), range.end())
+            });
+            return Err(format!("drawn_number: got {received}, must be {legal}"));
+        }
+
+        Ok(self.judge(players, moves, number))
+    }
+
     /// Returns a technical loss of both players after these moves.
     pub fn result_without_winner(&self, players: &[String; 2], moves: &[Move]) -> GameResult {
         let mut choices = [None; 2];

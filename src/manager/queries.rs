@@ -6,6 +6,7 @@
 
 use super::league::{League, Match, Member, scheduled_matches};
 use super::standings::{PlayerStats, rank_groups};
+use crate::games::game_result;
 use crate::json::decode;
 use crate::protocol::{
     AgentKind, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueQueryResponse, LeagueStatus,
@@ -181,12 +182,19 @@ impl League {
     /// Returns the statistics of a player as an answer.
     pub fn player_stats(&self, player: &Member) -> Value {
         let mut by_opponent = BTreeMap::<&str, PlayerStats>::new();
+        let mut matches = Vec::new();
         for the_match in self.matches_of(&player.id) {
             if let Some(recorded) = &the_match.recorded {
-                let stats = by_opponent
-                    .entry(the_match.opponent(&player.id))
-                    .or_default();
+                let opponent = the_match.opponent(&player.id);
+                let stats = by_opponent.entry(opponent).or_default();
                 stats.add(&player.id, &recorded.result);
+                matches.push(json!({
+                    "match_id": the_match.id,
+                    "round_id": the_match.round,
+                    "game_type": self.config.league.game_type,
+                    "opponent_id": opponent,
+                    "result": game_result(&recorded.result),
+                }));
             }
         }
 
@@ -210,6 +218,7 @@ impl League {
             "technical_losses": stats.technical_losses,
             "choices": stats.choices,
             "opponents": opponents,
+            "matches": matches,
         })
     }
 

@@ -93,6 +93,17 @@ impl CallError {
         )
     }
 
+    /// Returns true if a player may soon answer the same call otherwise: no message came, or it
+    /// refuses the token or the match, since the announcement or its next invitation is on its way.
+    pub fn may_pass(&self) -> bool {
+        match self {
+            CallError::Refused(error, _) => {
+                error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation()
+            }
+            _ => self.is_retryable(),
+        }
+    }
+
     /// Returns true if the peer could not be reached, or gave no answer. A local failure does not
     /// count.
     pub fn is_silence(&self) -> bool {

@@ -68,15 +68,18 @@ impl<T> Shared<T> {
         waited.unwrap_or_else(PoisonError::into_inner).0
     }
 
-    /// Waits until `take` returns something.
-    pub fn wait_for<R>(&self, take: impl Fn(&mut T) -> Option<R>) -> R {
+    /// Waits until `take` returns something. Its error is the time after which it is tried again even
+    /// if nothing has changed.
+    pub fn wait_for<R>(&self, mut take: impl FnMut(&mut T) -> Result<R, Duration>) -> R {
         let mut value = self.lock();
         loop {
-            if let Some(taken) = take(&mut value) {
-                return taken;
+            match take(&mut value) {
+                Ok(taken) => return taken,
+                Err(timeout) => {
+                    let waited = self.changed.wait_timeout(value, timeout);
+                    value = waited.unwrap_or_else(PoisonError::into_inner).0;
+                }
             }
-            let guard = self.changed.wait(value);
-            value = guard.unwrap_or_else(PoisonError::into_inner);
         }
     }
 }

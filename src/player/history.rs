@@ -78,22 +78,15 @@ impl History {
         let known = latest_first.find(|past| past.match_id == new.match_id);
 
         match known {
-            Some(past) if *past == new => return false,
+            Some(past) if past.result == new.result => return false,
             Some(past) => *past = new,
-            None => matches.push(new),
+            None => {
+                let later = matches.partition_point(|past| past.round_id <= new.round_id);
+                matches.insert(later, new);
+            }
         }
         self.has_changed = true;
         true
-    }
-
-    /// Removes a match that is played again.
-    pub fn remove(&mut self, match_id: &str) {
-        let matches = &self.file.matches;
-        if matches.iter().any(|past| past.match_id == match_id) {
-            let matches = Arc::make_mut(&mut self.file.matches);
-            matches.retain(|past| past.match_id != match_id);
-            self.has_changed = true;
-        }
     }
 
     /// Writes the file if it is outdated.

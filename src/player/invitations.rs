@@ -76,11 +76,12 @@ impl Invitations {
     }
 
     /// Stores the tokens of our matches in a round. Some managers put the token into the match.
-    pub fn announce(&mut self, player_id: &str, round: RoundAnnouncement) {
-        for entry in round.matches {
+    pub fn announce(&mut self, player_id: &str, round: &RoundAnnouncement) {
+        for entry in &round.matches {
             if entry.player_A_id == player_id || entry.player_B_id == player_id {
-                let token = round.match_token.clone().or(entry.match_token);
-                self.announced.insert(entry.match_id, token);
+                let token = round.match_token.as_ref().or(entry.match_token.as_ref());
+                self.announced
+                    .insert(entry.match_id.clone(), token.cloned());
             }
         }
     }
@@ -103,26 +104,23 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Returns true if we have not joined a match that the manager has announced with this token:
-    /// we were restarted since its invitation, and the referee invites us again.
+    /// Returns true if we have not joined a match that the manager has announced with this token, or
+    /// only with an older one: its invitation is lost, or we were restarted since.
     pub fn awaits_invitation(&self, match_id: &str, token: Option<&str>) -> bool {
         let is_announced = matches!(self.announced.get(match_id), Some(Some(_)));
-        is_announced && !self.joined.contains_key(match_id) && self.expects(match_id, token)
+        let joined = self.joined.get(match_id);
+        let has_joined = joined.is_some_and(|joined| joined.token.as_deref() == token);
+        is_announced && !has_joined && self.expects(match_id, token)
     }
 
-    /// Joins a match that ended while we were restarted, so that its result is not refused.
+    /// Joins a match that has ended without us, so that its result is not refused.
     pub fn join_ended(&mut self, own_id: &str, envelope: &Envelope, over: &GameOver) {
         let mut players = over.game_result.choices.iter().map(|(id, _)| id);
         let opponent_id = players.find(|id| *id != own_id);
         if let (Some(round_id), Some(opponent_id)) = (envelope.round_id, opponent_id)
             && self.awaits_invitation(&over.match_id, envelope.auth_token.as_deref())
         {
-            self.add(
-                envelope,
-                over.match_id.clone(),
-                round_id,
-                opponent_id.clone(),
-            );
+            self.add(envelope, &over.match_id, round_id, opponent_id);
         }
     }
 
@@ -137,18 +135,18 @@ impl Invitations {
                 .any(|known| constant_time_eq(received, known))
     }
 
-    /// Joins a match. A newer invitation replaces an older one. Returns false if it is the same one
-    /// again, which keeps our moves. An announcement is demanded where the manager proves itself.
+    /// Joins a match. A newer invitation replaces an older one; the same one again keeps our moves. An
+    /// announcement is demanded where the manager proves itself.
     pub fn join(
         &mut self,
         envelope: &Envelope,
-        invitation: GameInvitation,
+        invitation: &GameInvitation,
         demands_announcement: bool,
-    ) -> Result<bool, ProtocolError> {
-        let match_id = invitation.match_id;
+    ) -> Result<(), ProtocolError> {
+        let match_id = &invitation.match_id;
 
         // The invitation must carry the announced token.
-        if !self.expects(&match_id, envelope.auth_token.as_deref()) {
+        if !self.expects(match_id, envelope.auth_token.as_deref()) {
             let problem = "not the match token that the league manager announced";
             return Err(ProtocolError::wrong_token(problem));
         }
@@ -156,34 +154,28 @@ impl Invitations {
         // Other programs must not ask for our choices, nor fill our memory.
         let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
         let is_full = unannounced.count() >= MAX_UNANNOUNCED;
-        let is_excess = is_full && !self.joined.contains_key(&match_id);
-        if !self.is_announced(&match_id) && (demands_announcement || is_excess) {
+        let is_excess = is_full && !self.joined.contains_key(match_id);
+        if !self.is_announced(match_id) && (demands_announcement || is_excess) {
             let problem = "the league manager has not announced this match to us";
             return Err(ProtocolError::mismatch("match_id", problem));
         }
 
-        if self.find(envelope, &match_id).is_ok() {
-            return Ok(false);
+        if self.find(envelope, match_id).is_err() {
+            let opponent_id = &invitation.opponent_id;
+            self.add(envelope, match_id, invitation.round_id, opponent_id);
         }
-
-        self.add(
-            envelope,
-            match_id,
-            invitation.round_id,
-            invitation.opponent_id,
-        );
-        Ok(true)
+        Ok(())
     }
 
-    fn add(&mut self, envelope: &Envelope, match_id: String, round_id: u32, opponent_id: String) {
+    fn add(&mut self, envelope: &Envelope, match_id: &str, round_id: u32, opponent_id: &str) {
         let joined = JoinedMatch {
             round_id,
-            opponent_id,
+            opponent_id: opponent_id.into(),
             conversation_id: envelope.conversation_id.clone(),
             token: envelope.auth_token.clone(),
             moves: Moves::default(),
         };
-        self.joined.insert(match_id, Arc::new(joined));
+        self.joined.insert(match_id.into(), Arc::new(joined));
     }
 
     /// Returns the match of a referee's message, which must carry the token and the conversation of

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastMatch {
     pub match_id: String,
+    /// Empty if the manager has told the result, and no referee.
+    #[serde(default)]
     pub conversation_id: String,
     pub round_id: u32,
     pub game_type: String,

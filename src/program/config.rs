@@ -300,8 +300,14 @@ impl Config {
         let timeouts = &self.system.timeouts;
         retry.max_total_time(timeouts.game_join_ack_timeout_sec.0)
             + retry.max_total_time(timeouts.move_timeout_sec.0) * turns
-            + self.game_over_limit()
-            + retry.max_total_time(self.generic_limit())
+            + self.report_limit()
+    }
+
+    /// Returns the longest time for which a decided match still keeps its referee: the players are
+    /// told, and the manager gets the report.
+    pub fn report_limit(&self) -> Duration {
+        let retry = &self.system.retry_policy;
+        self.game_over_limit() + retry.max_total_time(self.generic_limit())
     }
 }
 

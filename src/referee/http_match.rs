@@ -3,16 +3,14 @@
 
 use super::Referee;
 use super::match_play::{Aborted, MatchIo};
-use super::tasks::Assignment;
-use crate::games::match_result;
+use super::tasks::{Assignment, Sending, Tasks};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
 use crate::program::Program;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, Call, GameError, GameOver, GameResult, Message, StatusOk};
+use crate::protocol::{AgentKind, Call, GameError, GameOver, GameResult, Message};
 use crate::values::Timestamp;
-use std::io;
 use std::sync::Arc;
 use std::thread::{self, Builder};
 use std::time::{Duration, Instant};
@@ -32,40 +30,10 @@ impl HttpMatch<'_> {
         &self.referee.session.program
     }
 
-    /// Returns an error if the match is no longer ours, or if the disk has failed.
-    fn check_saved(&self, saved: io::Result<bool>) -> Result<(), Aborted> {
-        let is_ours = saved.unwrap_or_else(|error| {
-            let match_id = &self.assignment.match_id;
-            let text = format!("the result of {match_id} cannot be kept: {error}");
-            self.referee.report_error(&text);
-            false
-        });
-        if is_ours { Ok(()) } else { Err(Aborted) }
-    }
-
-    /// Returns where a player is now, unless the match is no longer ours.
-    fn recipient(&self, seat: usize, timeout: Duration) -> Option<(Peer, MessageContext)> {
+    /// Returns the match with the players' addresses of now, unless it is no longer ours.
+    fn current(&self) -> Option<Assignment> {
         let mut tasks = self.referee.tasks.lock();
-        let current = tasks.current(self.assignment)?.assignment.as_ref()?;
-        Some(recipient(self.program(), current, seat, timeout))
-    }
-
-    /// Returns a task that sends a notification to a player, unless the match is no longer ours.
-    fn notification(
-        &self,
-        seat: usize,
-        message: impl Call<Reply = StatusOk> + Send + 'static,
-    ) -> impl FnOnce() -> Result<(), CallError> + Send + 'static {
-        let client = Arc::clone(&self.program().client);
-        let timeout = self.program().config.game_over_limit();
-        let recipient = self.recipient(seat, timeout);
-
-        move || {
-            if let Some((peer, context)) = recipient {
-                client.notify(&peer, &message, &context)?;
-            }
-            Ok(())
-        }
+        Some(tasks.current(self.assignment)?.assignment.clone())
     }
 }
 
@@ -84,12 +52,7 @@ pub fn recipient(
         timeout,
     };
 
-    let context = MessageContext {
-        conversation_id: assignment.conversation_id.clone(),
-        auth_token: Some(assignment.tokens[seat].clone()),
-        round_id: Some(assignment.round_id),
-        match_id: Some(assignment.match_id.clone()),
-    };
+    let context = assignment.context(Some(assignment.tokens[seat].clone()));
     (peer, context)
 }
 
@@ -108,22 +71,39 @@ impl MatchIo for HttpMatch<'_> {
         question: &C,
         timeout: Duration,
     ) -> Result<C::Reply, CallError> {
-        let Some((peer, context)) = self.recipient(seat, timeout) else {
+        let Some(assignment) = self.current() else {
             return Err(CallError::Local("the match is no longer ours".into()));
         };
+        let (peer, context) = recipient(self.program(), &assignment, seat, timeout);
         self.program().client.call(&peer, question, &context)
     }
 
     fn send_error(&self, seat: usize, error: GameError) {
-        let notify = self.notification(seat, error);
-        spawn("game-error", || drop(notify()));
+        let program = self.program();
+        if let Some(assignment) = self.current() {
+            let timeout = program.config.game_over_limit();
+            let (peer, context) = recipient(program, &assignment, seat, timeout);
+            let client = Arc::clone(&program.client);
+            spawn("game-error", move || {
+                drop(client.notify(&peer, &error, &context));
+            });
+        }
     }
 
-    fn send_result(&self, result: GameOver) {
+    fn send_result(&self, game_over: GameOver) {
         let _ = self.in_parallel(&[0, 1], |seat| {
-            let notified = self.notification(seat, result.clone())();
-            if notified.is_err_and(|error| error.is_retryable()) {
-                self.referee.tell(self.assignment, seat, result.clone());
+            let Some(assignment) = self.current() else {
+                return; // it is not ours any more
+            };
+            let sending = Sending {
+                assignment,
+                receiver: seat,
+                game_over: game_over.clone(),
+            };
+            let answer = self.referee.tell(&sending);
+            if answer.is_err() {
+                let record = |tasks: &mut Tasks| tasks.record(&sending, &answer, Instant::now());
+                self.referee.tasks.update(record);
             }
         });
     }
@@ -162,8 +142,15 @@ impl MatchIo for HttpMatch<'_> {
     }
 
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
-        let result = match_result(result, &self.program().config.league.scoring);
-        let mut tasks = self.referee.tasks.lock();
-        self.check_saved(tasks.save(self.assignment, result))
+        match self.referee.tasks.lock().save(self.assignment, result) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Aborted),
+            Err(error) => {
+                let match_id = &self.assignment.match_id;
+                let text = format!("the result of {match_id} cannot be kept: {error}");
+                self.referee.report_error(&text);
+                Err(Aborted)
+            }
+        }
     }
 }

@@ -4,6 +4,7 @@
 use super::tasks::Assignment;
 use crate::games::Move;
 use crate::net::call_error::CallError;
+use crate::net::client::MessageContext;
 use crate::protocol::{
     ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
     GameError, GameInvitation, GameJoinAck, GameOver, GameResult, MessageSpec, ProtocolError,
@@ -47,7 +48,7 @@ impl Seat<'_> {
             league_id: assignment.league_id.clone(),
             round_id: assignment.round_id,
             match_id: assignment.match_id.clone(),
-            game_type: assignment.game.game_type.into(),
+            game_type: assignment.game_type.clone(),
             role_in_match: ["PLAYER_A", "PLAYER_B"][self.number].into(),
             opponent_id: self.opponent_id(),
             player_id: Some(self.player_id().clone()),
@@ -59,7 +60,7 @@ impl Seat<'_> {
         ChooseParityCall {
             match_id: self.assignment.match_id.clone(),
             player_id: self.player_id().clone(),
-            game_type: self.assignment.game.game_type.into(),
+            game_type: self.assignment.game_type.clone(),
             deadline,
             context: self.context(),
         }
@@ -67,7 +68,7 @@ impl Seat<'_> {
 
     /// Returns the question for a move in every other game.
     pub fn move_call(&self, moves: &[Move], deadline: Timestamp) -> ChooseMoveCall {
-        let game = self.assignment.game;
+        let game = self.assignment.game();
         let legal_moves = (game.legal_moves)(moves);
         ChooseMoveCall {
             match_id: self.assignment.match_id.clone(),
@@ -118,7 +119,7 @@ impl Seat<'_> {
     }
 
     fn check_legal(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
-        match self.assignment.game.parse_move(moves, received) {
+        match self.assignment.game().parse_move(moves, received) {
             Ok(text) => Ok(text.into()),
             Err(refusal) => Err(CallError::wrong(refusal, "")),
         }
@@ -136,7 +137,7 @@ impl Seat<'_> {
     fn names(&self, question: Question) -> (&'static str, &'static str) {
         let (message_type, reply) = match question {
             Question::Join => (GameInvitation::NAME, GameJoinAck::NAME),
-            Question::Move => self.assignment.game.messages.message_types(),
+            Question::Move => self.assignment.game().messages.message_types(),
         };
         let spec = MessageSpec::by_type(message_type);
         let method = spec.map_or(message_type, |spec| spec.method);
@@ -190,11 +191,21 @@ impl Seat<'_> {
 }
 
 impl Assignment {
+    /// Returns the envelope of a message of the match, with the token of its receiver.
+    pub fn context(&self, auth_token: Option<String>) -> MessageContext {
+        MessageContext {
+            conversation_id: self.conversation_id.clone(),
+            auth_token,
+            round_id: Some(self.round_id),
+            match_id: Some(self.match_id.clone()),
+        }
+    }
+
     /// Returns GAME_OVER, the same for both players.
     pub fn game_over(&self, result: &GameResult) -> GameOver {
         GameOver {
             match_id: self.match_id.clone(),
-            game_type: self.game.game_type.into(),
+            game_type: self.game_type.clone(),
             game_result: result.clone(),
             reason: None,
         }

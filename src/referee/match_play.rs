@@ -59,7 +59,7 @@ pub trait MatchIo: Sync {
 /// Plays one match and returns its result. The assignment has its game, its players and their
 /// tokens.
 pub fn play_match(assignment: &Assignment, io: &impl MatchIo) -> Result<GameResult, Aborted> {
-    let game = assignment.game;
+    let game = assignment.game();
     let mut moves = Vec::new();
     let mut failures = [None, None]; // by seat
 
@@ -206,7 +206,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// Sends the question for a move, and returns the move.
     fn send_question(&self, moves: &[Move]) -> Result<String, CallError> {
         let deadline = self.io.clock().plus(self.time_left());
-        match self.player.assignment.game.messages {
+        match self.player.assignment.game().messages {
             MoveMessages::Parity => {
                 let response = self.send(&self.player.parity_call(deadline))?;
                 self.player.check_choice(moves, &response)
@@ -246,11 +246,9 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
         let is_invitation = self.question == Question::Join;
         let is_too_slow = failure.code() == ErrorCode::Timeout;
-        let may_soon_accept = matches!(failure, CallError::Refused(error, _)
-            if error.error_code == ErrorCode::TokenInvalid || error.lacks_invitation());
         if is_too_slow && (is_invitation || self.is_correction) {
             NextStep::GiveUp
-        } else if failure.is_retryable() || may_soon_accept {
+        } else if failure.may_pass() {
             NextStep::AskLater(delay)
         } else if is_invitation {
             NextStep::GiveUp

@@ -1,12 +1,14 @@
 //! The matches that the manager has assigned to this referee: one table, in which each is a task
-//! with a state. The program keeps it behind one lock, which also wakes its threads.
+//! with a state. `next` says what must be sent about a result now, and `record` what follows from
+//! an answer; time comes in as an argument. The program keeps the table behind one lock, which also
+//! wakes its threads.
 //!
 //! | state    | what follows                                                                  |
 //! |----------|-------------------------------------------------------------------------------|
 //! | Waiting  | a `match` thread plays it                                                     |
 //! | InPlay   | its result is saved; or it waits again, if our own machine fails              |
 //! | Decided  | the players are told                                                          |
-//! | Told     | the `report` thread reports the result until the manager answers              |
+//! | Told     | the result is reported until the manager answers                              |
 //! | Recorded | nothing; it is reported once more if it is announced again                    |
 //! | Refused  | nothing; it is played again if it is announced again                          |
 //!
@@ -15,19 +17,26 @@
 //! another referee before it is decided is no task any more. Each time a match is played it has
 //! another conversation: so a thread finds its task, or knows that the match is not ours any more.
 //!
+//! A player that has not received the result is told again beside the report, by the retry policy.
+//! If the manager has recorded another result, that one is told.
+//!
 //! A result is on disk before the players are told: `data/referees/ID/outbox.jsonl` only grows, by a
-//! line per result. A referee that is restarted reports every result in it once more, and the
-//! manager acknowledges each once more, so it is not stored which results were acknowledged.
+//! line per result, with its assignment. A referee that is restarted reports every result in it once
+//! more, and the manager acknowledges each once more, so it is not stored which results were
+//! acknowledged.
 
-use crate::games::{self, Game, result_status};
-use crate::json::FieldError;
+use crate::games::{self, Game};
+use crate::json::{FieldError, decode};
+use crate::net::call_error::CallError;
 use crate::net::client::new_conversation;
 use crate::net::sync::secret;
+use crate::program::attempts::Attempts;
+use crate::program::config::RetryPolicy;
 use crate::program::storage::{self, JsonLinesFile};
 use crate::program::terminal::print_error;
 use crate::protocol::{
-    GameOver, MatchEntry, MatchResult, MatchResultReport, ProtocolError, Record, ResultStatus,
-    RoundAnnouncement,
+    GameOver, GameResult, LeagueError, MatchEntry, MatchResult, ProtocolError, Record,
+    ResultStatus, RoundAnnouncement,
 };
 use crate::values::{Endpoint, token};
 use serde::{Deserialize, Serialize};
@@ -35,14 +44,22 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// Maximum time for which the answer to a message is awaited. It is longer than any time limit.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// The index of the manager among the receivers of a result; the players have those of their seats.
+pub const MANAGER: usize = 2;
 
 /// A match as it was announced. The arrays have player A first.
-#[derive(Clone)]
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Assignment {
     pub league_id: String,
     pub round_id: u32,
     pub match_id: String,
-    pub game: &'static Game,
+    /// The name of a game that we know.
+    pub game_type: String,
     pub players: [String; 2],
     /// The players' addresses, which may change while we play.
     pub endpoints: [String; 2],
@@ -55,61 +72,80 @@ pub struct Assignment {
     pub conversation_id: String,
 }
 
-/// A result, as it is stored and reported.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct PendingResult {
-    pub conversation_id: String,
-    /// The match tokens under which the result was decided.
-    pub tokens: Option<[String; 2]>,
-    pub report: MatchResultReport,
-}
-
-/// A match that was assigned to us.
+/// A match that was assigned to us. A decided one is a line of the file.
+#[derive(Clone, Serialize, Deserialize)]
 pub struct Task {
-    /// The conversation of its match, a new one each time it is played.
-    pub conversation_id: String,
-    /// The match; `None` if we were restarted after it was decided.
-    pub assignment: Option<Assignment>,
+    pub assignment: Assignment,
+    /// The result once it is decided: our own, or the one that the manager has recorded instead.
+    pub result: Option<GameResult>,
+    #[serde(skip)]
     pub state: State,
-    /// The number of times that it was reported.
-    reports: u32,
-    /// What each player must still be told.
-    pub untold: [Option<GameOver>; 2],
+    /// The messages that are still to be sent: to player A, to player B, to the manager. A player that
+    /// is being told for the first time has none yet.
+    #[serde(skip)]
+    deliveries: [Option<Delivery>; 3],
 }
 
 /// How far a task is.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub enum State {
+    #[default]
     Waiting,
     InPlay,
-    Decided(PendingResult),
-    Told(PendingResult),
-    Recorded(PendingResult),
+    Decided,
+    Told,
+    Recorded,
     Refused,
 }
 
+/// A message about a result that must be sent.
+#[derive(Clone)]
+struct Delivery {
+    /// The time before which it is not sent, since an attempt has failed or is under way.
+    not_before: Option<Instant>,
+    attempts: Attempts,
+}
+
+/// A message about a result that must be sent now.
+#[derive(Clone)]
+pub struct Sending {
+    pub assignment: Assignment,
+    /// The seat of a player, or `MANAGER`.
+    pub receiver: usize,
+    pub game_over: GameOver,
+}
+
 /// All tasks, and their file.
-#[derive(Default)]
 pub struct Tasks {
+    retry_policy: RetryPolicy,
     /// The file, once we are registered.
     file: Option<JsonLinesFile>,
     /// The tasks, by the id of their match.
     pub by_match: BTreeMap<String, Task>,
+    /// The time before which the manager gets no report: one that is away is not asked for each.
+    report_at: Option<Instant>,
+    /// True if the league is over: no match is accepted any more.
+    is_over: bool,
 }
 
 impl Assignment {
+    /// Returns the game. (`new` has checked that there is one.)
+    pub fn game(&self) -> &'static Game {
+        games::find(&self.game_type).unwrap_or(&games::even_odd::GAME)
+    }
+
     /// Checks that we know the game and the players' addresses.
     pub fn new(
         league_id: &str,
         round_id: u32,
         entry: MatchEntry,
     ) -> Result<Assignment, FieldError> {
-        let Some(game) = games::find(&entry.game_type) else {
+        if games::find(&entry.game_type).is_none() {
             let received = entry.game_type.into();
             return Err(
                 FieldError::new(&received, "a game that this referee knows").in_field("game_type")
             );
-        };
+        }
         let (Some(a), Some(b)) = (entry.player_A_endpoint, entry.player_B_endpoint) else {
             let missing = FieldError::new(&Value::Null, "where both players are");
             return Err(missing.in_field("player_A_endpoint, player_B_endpoint"));
@@ -126,7 +162,7 @@ impl Assignment {
             round_id,
             conversation_id: new_conversation(&entry.match_id.to_ascii_lowercase()),
             match_id: entry.match_id,
-            game,
+            game_type: entry.game_type,
             players,
             endpoints: [a, b],
             announced_tokens,
@@ -134,61 +170,84 @@ impl Assignment {
             standings: [entry.player_A_standings, entry.player_B_standings],
         })
     }
-
-    /// Returns true if a result is a technical loss that was decided under other tokens than those
-    /// that are announced now: its players may have refused them rightly.
-    fn makes_void(&self, result: &PendingResult) -> bool {
-        let Some(tokens) = &result.tokens else {
-            return false;
-        };
-
-        let is_loss = result_status(&result.report.result) == ResultStatus::TechnicalLoss;
-        let mut seats = self.announced_tokens.iter().zip(tokens);
-        is_loss
-            && !seats.all(|(announced, token)| announced.as_ref().is_none_or(|new| new == token))
-    }
 }
 
 impl Task {
-    fn new(conversation_id: String, assignment: Option<Assignment>, state: State) -> Task {
-        Task {
-            conversation_id,
-            assignment,
-            state,
-            reports: 0,
-            untold: [None, None],
-        }
-    }
-
-    /// Returns true if its match must be played again, since it was announced like this.
+    /// Returns true if its match must be played again, since it was announced like this: with other
+    /// tokens a match that is not over, or a technical loss, whose players may have refused the
+    /// older ones rightly.
     fn is_replaced_by(&self, new: &Assignment) -> bool {
-        match &self.state {
-            State::Waiting | State::InPlay => {
-                let tokens = self
-                    .assignment
-                    .as_ref()
-                    .map(|known| &known.announced_tokens);
-                tokens != Some(&new.announced_tokens)
-            }
-            State::Decided(result) | State::Told(result) | State::Recorded(result) => {
-                new.makes_void(result)
-            }
-            State::Refused => true,
-        }
+        let mut seats = new.announced_tokens.iter().zip(&self.assignment.tokens);
+        let has_tokens = seats.all(|(new, token)| new.as_ref().is_none_or(|new| new == token));
+        let is_loss = |result: &GameResult| result.status == ResultStatus::TechnicalLoss;
+        self.state == State::Refused || !has_tokens && self.result.as_ref().is_none_or(is_loss)
     }
 
-    /// Returns true if the manager or a player still lacks its result.
-    fn is_unsettled(&self) -> bool {
-        matches!(self.state, State::Decided(_) | State::Told(_)) || self.untold != [None, None]
+    /// Lets the manager get the result.
+    fn report(&mut self, policy: RetryPolicy) {
+        self.state = State::Told;
+        self.deliveries[MANAGER] = Some(Delivery::new(Attempts::endless(policy)));
+    }
+
+    /// Returns the state after this answer of the manager. If it has recorded another result, the
+    /// players are told that one.
+    fn next_state(&mut self, answer: &Result<(), CallError>, policy: RetryPolicy) -> State {
+        match answer {
+            Ok(()) => State::Recorded,
+            Err(CallError::HttpStatus(413, _)) => State::Refused,
+            Err(CallError::Refused(error, _)) => {
+                let Some(recorded) = recorded_result(error) else {
+                    return State::Refused;
+                };
+                self.result = Some(games::game_result(&recorded));
+                for seat in [0, 1] {
+                    let again = Delivery::new(Attempts::new(policy));
+                    self.deliveries[seat].get_or_insert(again);
+                }
+                State::Recorded
+            }
+            Err(_) => self.state,
+        }
     }
 }
 
+impl Delivery {
+    fn new(attempts: Attempts) -> Delivery {
+        Delivery {
+            not_before: None,
+            attempts,
+        }
+    }
+
+    /// Returns the delivery after a failed attempt; none if that was the last.
+    fn again(mut self, now: Instant) -> Option<Delivery> {
+        self.not_before = Some(now + self.attempts.next_delay()?);
+        Some(self)
+    }
+}
+
+/// Returns the result that the manager has recorded instead of the refused one.
+fn recorded_result(error: &LeagueError) -> Option<MatchResult> {
+    let context = error.context.as_ref()?;
+    decode(context.get("recorded_result")?).ok()
+}
+
 impl Tasks {
+    pub fn new(retry_policy: RetryPolicy) -> Tasks {
+        Tasks {
+            retry_policy,
+            file: None,
+            by_match: BTreeMap::new(),
+            report_at: None,
+            is_over: false,
+        }
+    }
+
     /// Opens the file after a registration, and reports every result in it. If it is a new
     /// registration, older data is archived first.
     pub fn open(&mut self, folder: &Path, is_new: bool) -> io::Result<()> {
         if is_new {
-            *self = Tasks::default(); // it closes its file, so that Windows moves the folder
+            *self = Tasks::new(self.retry_policy); // it closes its file: Windows moves the folder
             storage::archive(folder)?;
         }
         if self.file.is_some() {
@@ -199,15 +258,17 @@ impl Tasks {
         let mut number = 0;
         let file = JsonLinesFile::open(&path, |line| {
             number += 1;
-            if let Ok(result) = serde_json::from_slice::<PendingResult>(line) {
-                let id = result.conversation_id.clone();
-                let match_id = result.report.match_id.clone();
-                let task = Task::new(id, None, State::Told(result));
-                self.by_match.insert(match_id, task);
-            } else {
-                let problem =
-                    "is damaged; if the manager lacks its result, the match is played again";
-                print_error(&format!("{}: line {number} {problem}", path.display()));
+            match serde_json::from_slice::<Task>(line) {
+                Ok(mut task) if task.result.is_some() => {
+                    task.report(self.retry_policy);
+                    let match_id = task.assignment.match_id.clone();
+                    self.by_match.insert(match_id, task);
+                }
+                _ => {
+                    let problem =
+                        "is damaged; if the manager lacks its result, the match is played again";
+                    print_error(&format!("{}: line {number} {problem}", path.display()));
+                }
             }
             Ok(())
         })?;
@@ -229,7 +290,7 @@ impl Tasks {
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
             } else if let Some(task) = self.by_match.get(&entry.match_id)
-                && matches!(task.state, State::Waiting | State::InPlay)
+                && task.result.is_none()
             {
                 self.by_match.remove(&entry.match_id);
             }
@@ -241,120 +302,158 @@ impl Tasks {
         Ok(())
     }
 
-    /// Adds a match, unless it is known. If it is over, its result is reported again.
+    /// Adds a match, unless it is known. If it is over, its result is reported again. After the end
+    /// of the league an announcement is an old one, and adds nothing.
     pub fn accept(&mut self, new: Assignment) {
-        match self.by_match.get_mut(&new.match_id) {
+        if self.is_over {
+            return;
+        }
+
+        let match_id = new.match_id.clone();
+        match self.by_match.get_mut(&match_id) {
             Some(task) if !task.is_replaced_by(&new) => {
-                if let State::Recorded(result) = &task.state {
-                    task.state = State::Told(result.clone());
+                if task.state == State::Recorded {
+                    task.report(self.retry_policy);
                 }
-                if let Some(known) = &mut task.assignment {
-                    known.endpoints = new.endpoints;
-                }
+                task.assignment.endpoints = new.endpoints;
             }
             _ => {
-                let id = new.conversation_id.clone();
-                let match_id = new.match_id.clone();
-                let task = Task::new(id, Some(new), State::Waiting);
+                let task = Task {
+                    assignment: new,
+                    result: None,
+                    state: State::Waiting,
+                    deliveries: [const { None }; 3],
+                };
                 self.by_match.insert(match_id, task);
             }
         }
     }
 
-    /// Returns a match that waits to be played, and marks it as in play.
-    pub fn start_next(&mut self) -> Option<Assignment> {
+    /// Returns a match that waits to be played, and marks it as in play; or else how long a thread
+    /// waits for one.
+    pub fn start_next(&mut self) -> Result<Assignment, Duration> {
         let mut tasks = self.by_match.values_mut();
-        let next = tasks.find(|task| task.state == State::Waiting)?;
+        let next = tasks.find(|task| task.state == State::Waiting);
+        let next = next.ok_or(ANSWER_TIMEOUT)?;
         next.state = State::InPlay;
-        next.assignment.clone()
-    }
-
-    /// Returns the task of a conversation, unless its match is not ours any more.
-    pub fn find(&mut self, match_id: &str, conversation_id: &str) -> Option<&mut Task> {
-        let task = self.by_match.get_mut(match_id)?;
-        (task.conversation_id == conversation_id).then_some(task)
+        Ok(next.assignment.clone())
     }
 
     /// Returns the task of a match that is or was in play, unless it is not ours any more.
     pub fn current(&mut self, played: &Assignment) -> Option<&mut Task> {
-        self.find(&played.match_id, &played.conversation_id)
+        let task = self.by_match.get_mut(&played.match_id)?;
+        (task.assignment.conversation_id == played.conversation_id).then_some(task)
     }
 
     /// Saves the result of a match before the players are told. Returns false if the match is not
     /// ours any more.
-    pub fn save(&mut self, played: &Assignment, result: MatchResult) -> io::Result<bool> {
-        if self.current(played).is_none() {
+    pub fn save(&mut self, played: &Assignment, result: &GameResult) -> io::Result<bool> {
+        let Some(task) = self.current(played) else {
             return Ok(false);
-        }
+        };
 
-        let result = PendingResult {
-            conversation_id: played.conversation_id.clone(),
-            tokens: Some(played.tokens.clone()),
-            report: MatchResultReport {
-                league_id: played.league_id.clone(),
-                round_id: played.round_id,
-                match_id: played.match_id.clone(),
-                game_type: played.game.game_type.into(),
-                result,
-            },
+        let decided = Task {
+            result: Some(result.clone()),
+            state: State::Decided,
+            ..task.clone()
         };
         let file = self.file.as_mut();
         let file = file.ok_or_else(|| io::Error::other("not registered"))?;
-        file.append(&result)?;
-        if let Some(task) = self.current(played) {
-            task.state = State::Decided(result);
-        }
+        file.append(&decided)?;
+        self.by_match.insert(played.match_id.clone(), decided);
         Ok(true)
     }
 
     /// Lets a match be played again that our own machine could not play, or reports its result.
     pub fn finish(&mut self, played: &Assignment) {
+        let policy = self.retry_policy;
         if let Some(task) = self.current(played) {
-            task.state = match &task.state {
-                State::Decided(result) => State::Told(result.clone()),
-                _ => State::Waiting,
-            };
+            match task.state {
+                State::Decided => task.report(policy),
+                _ => task.state = State::Waiting,
+            }
         }
     }
 
-    /// Returns the result that must be reported, and was reported least often so far. So one that
-    /// fails does not delay the others.
-    pub fn next_report(&mut self) -> Option<PendingResult> {
-        let mut told = Vec::new();
-        for task in self.by_match.values_mut() {
-            if let State::Told(result) = &task.state {
-                told.push((&mut task.reports, result));
+    /// Returns the message that must be sent now, or else the time until one must. Of several it is
+    /// the one that was sent least often, so one that fails does not delay the others. It does not
+    /// come again before its answer is recorded.
+    pub fn next(&mut self, now: Instant) -> Result<Sending, Duration> {
+        let mut calls = Vec::new();
+        for (id, task) in &self.by_match {
+            for (receiver, delivery) in task.deliveries.iter().enumerate() {
+                if let Some(Delivery {
+                    not_before,
+                    attempts,
+                }) = delivery
+                {
+                    let pause = self.report_at.filter(|_| receiver == MANAGER);
+                    let time = (*not_before).max(pause).filter(|time| *time > now);
+                    calls.push((time, attempts.failed, receiver, id.clone()));
+                }
             }
         }
 
-        let (reports, result) = told.into_iter().min_by_key(|(reports, _)| **reports)?;
-        *reports += 1;
-        Some(result.clone())
+        let (time, _, receiver, id) = calls.into_iter().min().ok_or(ANSWER_TIMEOUT)?;
+        if let Some(time) = time {
+            return Err(time - now);
+        }
+        let task = self.by_match.get_mut(&id).ok_or(ANSWER_TIMEOUT)?;
+        if let Some(delivery) = &mut task.deliveries[receiver] {
+            delivery.not_before = Some(now + ANSWER_TIMEOUT);
+        }
+        Ok(Sending {
+            assignment: task.assignment.clone(),
+            receiver,
+            game_over: task
+                .assignment
+                .game_over(task.result.as_ref().ok_or(ANSWER_TIMEOUT)?),
+        })
     }
 
-    /// Ends the task of a reported result: the manager has recorded it, or has refused it for good.
-    pub fn end(&mut self, reported: &PendingResult, state: State) {
-        if let Some(task) = self.find(&reported.report.match_id, &reported.conversation_id) {
-            task.state = state;
-        }
-    }
+    /// Records the answer to a message, and returns the state of its task; none if the match is not
+    /// ours any more.
+    pub fn record(
+        &mut self,
+        sent: &Sending,
+        answer: &Result<(), CallError>,
+        now: Instant,
+    ) -> Option<State> {
+        let policy = self.retry_policy;
+        let task = self.current(&sent.assignment)?;
+        let was_newest = task.result.as_ref() == Some(&sent.game_over.game_result);
+        let before = task.deliveries[sent.receiver].take();
 
-    /// Records that a player was told a result, or could not be told, unless there is a newer one.
-    pub fn end_telling(&mut self, played: &Assignment, seat: usize, told: &GameOver) {
-        if let Some(task) = self.current(played)
-            && task.untold[seat].as_ref() == Some(told)
-        {
-            task.untold[seat] = None;
+        let must_repeat = if sent.receiver == MANAGER {
+            task.state = task.next_state(answer, policy);
+            task.state == State::Told
+        } else {
+            !was_newest
+                || task.state != State::Refused && matches!(answer, Err(error) if error.may_pass())
+        };
+        task.deliveries[sent.receiver] = match before {
+            _ if !must_repeat => None,
+            Some(delivery) if was_newest => delivery.again(now),
+            _ => Some(Delivery::new(Attempts::new(policy))),
+        };
+
+        let state = task.state;
+        if sent.receiver == MANAGER && state == State::Told {
+            self.report_at = Some(now + Attempts::endless(policy).first_delay());
         }
+        Some(state)
     }
 
     /// Returns true if the manager has answered all reports, and no player must be told a result.
     pub fn are_settled(&self) -> bool {
-        !self.by_match.values().any(Task::is_unsettled)
+        let mut tasks = self.by_match.values();
+        tasks
+            .all(|task| task.state != State::Decided && task.deliveries.iter().all(Option::is_none))
     }
 
-    /// Forgets all tasks: the league is over.
-    pub fn clear(&mut self) {
-        self.by_match.clear();
+    /// Ends the league: matches without a result are dropped, and no other is accepted.
+    pub fn end(&mut self) {
+        self.is_over = true;
+        self.by_match.retain(|_, task| task.result.is_some());
     }
 }

@@ -283,6 +283,8 @@ fn fractions_of_seconds_and_defaults_are_read() {
     let slow = read("retry_policy.base_delay_sec", json!(2));
     let one = slow.match_limit(1);
     assert_eq!(one, Duration::from_secs(158));
+    let told = slow.report_limit(); // so long a referee waits at the end of the league
+    assert_eq!(told, Duration::from_secs(41));
     let more = slow.match_limit(9) - one;
     assert!(more > Duration::from_secs(8 * 90), "nine moves: {more:?}");
 }

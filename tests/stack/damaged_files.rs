@@ -2,9 +2,10 @@
 //! full disk, an editor, a hand. What is whole is read; what is not is named and kept, and never taken
 //! for a file that is missing.
 
+use super::outbox::decided_task;
 use super::support::offline::{self, at, caller, local, meta, result_event, rules, seeded};
 use super::support::{
-    TestLeague, TestProcess, check_contains, files, open_again, report, text_of, with_manager,
+    TestLeague, TestProcess, check_contains, files, open_again, text_of, with_manager,
 };
 use league::manager::journal::{OPERATOR_FILE, Store};
 use league::manager::league::Event;
@@ -204,21 +205,21 @@ fn damaged_outbox_keeps_its_whole_lines() {
     let path = folder.join("outbox.jsonl");
     let mut text = String::new();
     for id in ["R1M1", "R2M1", "R3M1"] {
-        let report = report("referee:REF01", None, id, ["P01", "P02"]);
-        text += &format!("{}\n", json!({"conversation_id": id, "report": report}));
+        text += &format!("{}\n", json!(decided_task(id)));
     }
     fs::create_dir_all(&folder).unwrap();
     fs::write(&path, text).unwrap();
     let whole = fs::read(&path).unwrap();
 
     let mut all = harms(&whole, 61);
-    let middle = String::from_utf8_lossy(&whole).replacen("{\"conversation_id\":\"R2M1\"", "{", 1);
+    let middle =
+        String::from_utf8_lossy(&whole).replacen("\"match_id\":\"R2M1\"", "\"match_id\":2", 1);
     all.push(("damaged line".into(), middle.into()));
     for (way, left) in all {
         fs::remove_dir_all(&folder).unwrap();
         fs::create_dir_all(&folder).unwrap();
         fs::write(&path, &left).unwrap();
-        let mut tasks = Tasks::default();
+        let mut tasks = Tasks::new(rules().system.retry_policy);
         open_again(|| tasks.open(&folder, false)).unwrap();
         let results = ["R1M1", "R2M1", "R3M1"].map(|id| tasks.by_match.contains_key(id));
         let expected = match &*way {

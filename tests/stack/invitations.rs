@@ -1,19 +1,25 @@
 //! The invitations, moves and lines of a player without a network: `tests/scripts/invitations`, and
 //! repeated and failed calls of `choose`.
 
-use super::support::{fake::message_of_line, golden, json_of};
+use super::support::fake::{message_of_line, notice, told};
+use super::support::{TestLeague, golden, json_of};
 use league::json::decode;
+use league::net::agent::HandlerError;
 use league::player::display;
+use league::player::history::History;
 use league::player::invitations::{Invitations, Moves};
+use league::player::state::{Pause, PlayerState, Sender, Step};
+use league::program::credentials::Credentials;
 use league::program::terminal::describe_refusal;
 use league::protocol::{
-    GameError, IncomingMessage, LeagueCompleted, PlayerRequest, ProtocolError, parse,
+    GameError, IncomingMessage, LeagueCompleted, PlayerRequest, ProtocolError, parse, to_json,
 };
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Barrier};
 use std::thread;
+use std::time::{Duration, Instant};
 
 /// Returns `ok` or the code of a refusal.
 fn code<T>(outcome: Result<T, ProtocolError>) -> String {
@@ -49,10 +55,10 @@ fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
     let parsed: IncomingMessage<PlayerRequest> = parse(&message_of_line(&line)).unwrap();
     match parsed.message {
         PlayerRequest::GameInvitation(invitation) => {
-            code(invitations.join(&parsed.envelope, invitation, is_proved))
+            code(invitations.join(&parsed.envelope, &invitation, is_proved))
         }
         PlayerRequest::RoundAnnouncement(round) => {
-            invitations.announce("P01", round);
+            invitations.announce("P01", &round);
             String::new()
         }
         _ => code(invitations.find(&parsed.envelope, id)),
@@ -105,6 +111,136 @@ fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str
         _ => return done(invitations, command, *is_proved),
     }
     String::new()
+}
+
+#[test]
+fn player_golden() {
+    golden::run_scripts("player", || {
+        let mut story = Story::new(Arc::new(TestLeague::new("")));
+        move |command: &str| story.run(command)
+    });
+}
+
+/// A player of a manager that proves itself. The time passes only where a line says so.
+struct Story {
+    test: Arc<TestLeague>,
+    state: PlayerState,
+    begun: Instant,
+    /// The newest message that has no answer yet.
+    waiting: Vec<(Sender, PlayerRequest)>,
+}
+
+impl Story {
+    fn new(test: Arc<TestLeague>) -> Story {
+        let mut state = PlayerState::new(true);
+        state.history = History::open(&test.folder.join("P01"), "P01", "league", false).unwrap();
+        Story {
+            test,
+            state,
+            begun: Instant::now(),
+            waiting: Vec::new(),
+        }
+    }
+
+    fn run(&mut self, command: &str) -> String {
+        let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
+        match word {
+            "registers" => self.state.table.clear(),
+            "restart" => {
+                self.state.history.write().unwrap();
+                *self = Story::new(Arc::clone(&self.test));
+            }
+            "remembers" => {
+                let matches = self.state.history.matches();
+                let lines = matches.iter().map(|past| {
+                    let winner = past.result.winner_player_id.as_deref();
+                    format!("{}: {} has won\n", past.match_id, winner.unwrap())
+                });
+                return lines.collect();
+            }
+            "learns" => {
+                let data = match rest.split(' ').collect::<Vec<_>>()[..] {
+                    [id, token] => json!({"next_match": {"match_id": id, "match_token": token}}),
+                    [winner, "has", "won", id] => json!({"matches": [recorded(id, winner)]}),
+                    _ => panic!("{command}"),
+                };
+                return self
+                    .state
+                    .learn("P01", data.as_object().unwrap())
+                    .join("\n");
+            }
+            seconds => {
+                let now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap());
+                return self.handle(rest, now);
+            }
+        }
+        String::new()
+    }
+
+    /// Handles a message, or the waiting one again.
+    fn handle(&mut self, line: &str, now: Instant) -> String {
+        let (mut from, mut message) = match line {
+            "again" if self.waiting.is_empty() => return "nothing waits".into(),
+            "again" => self.waiting.remove(0),
+            _ => incoming(line, now),
+        };
+        let text = match self.state.handle(&mut from, &mut message, now) {
+            Ok(Step::Reply(None)) => return "ok".into(),
+            Ok(Step::Reply(Some(reply))) => {
+                return told(&to_json(&from.envelope, &reply)).into();
+            }
+            Ok(Step::Print(line) | Step::Warn(line) | Step::End(line)) => return line,
+            Ok(Step::Choose(turn, _)) => return format!("chooses in {}", turn.match_id),
+            Err(Pause::Refuse(HandlerError::Refused(refusal))) => return refusal.code.to_string(),
+            Err(Pause::Refuse(error)) => panic!("{error:?}"),
+            Err(Pause::Wait(time)) => format!("waits {time:?}"),
+            Err(Pause::Ask(query_type)) => {
+                format!("asks {}", json!(query_type).as_str().unwrap())
+            }
+        };
+        self.waiting.push((from, message));
+        text
+    }
+}
+
+/// Returns a message that comes now: `true invites R1M1`, or `table 1 0` with our victories and defeats.
+fn incoming(line: &str, now: Instant) -> (Sender, PlayerRequest) {
+    let packet = match line.split(' ').collect::<Vec<_>>()[..] {
+        ["table", wins, losses] => {
+            let [wins, losses] = [wins, losses].map(|text| text.parse::<u32>().unwrap());
+            let row = json!({"rank": 1, "player_id": "P01", "display_name": "Ada", "played": wins + losses,
+                "wins": wins, "draws": 0, "losses": losses, "points": 3 * wins});
+            let body = json!({"round_id": 1, "standings": [row]});
+            notice("LEAGUE_STANDINGS_UPDATE", Some("tok-own"), body)
+        }
+        _ => message_of_line(line),
+    };
+    let parsed: IncomingMessage<PlayerRequest> = parse(&packet).unwrap();
+    let from = Sender {
+        has_own_token: parsed.envelope.auth_token.as_deref() == Some("tok-own"),
+        envelope: parsed.envelope,
+        credentials: Arc::new(Credentials {
+            agent_id: "P01".into(),
+            registration_key: String::new(),
+            league_id: "league".into(),
+            manager: String::new(),
+            endpoint: String::new(),
+            token: Some("tok-own".into()),
+            proves_itself: true,
+            is_over: false,
+            folder: "".into(),
+        }),
+        received_at: now,
+        has_asked: false,
+    };
+    (from, parsed.message)
+}
+
+/// Returns a recorded result as the manager tells it.
+fn recorded(match_id: &str, winner: &str) -> Value {
+    let over = message_of_line(&format!("true ends {match_id} {winner}"));
+    json!({"match_id": match_id, "round_id": 1, "game_type": "even_odd", "opponent_id": "P02",
+        "result": over["game_result"]})
 }
 
 #[test]

@@ -6,13 +6,16 @@ use super::support::offline::{local, usual};
 use super::support::{TestLeague, files, golden, open_again};
 use league::games::{even_odd, judge, match_result};
 use league::json::decode;
+use league::net::call_error::CallError;
 use league::player::history::History;
 use league::player::{PastMatch, Turn};
+use league::program::config::{Backoff, RetryPolicy, Seconds};
 use league::program::storage::JsonLinesFile;
-use league::protocol::{Parity, RoundAnnouncement};
-use league::referee::tasks::{Assignment, PendingResult, State, Tasks};
+use league::protocol::{GameResult, LeagueError, Parity, RoundAnnouncement};
+use league::referee::tasks::{Assignment, MANAGER, Sending, Task, Tasks};
 use serde_json::{Value, json};
 use std::fs;
+use std::time::{Duration, Instant};
 
 #[test]
 fn cut_file_has_whole_lines_only() {
@@ -60,24 +63,33 @@ fn tasks_golden() {
 
 const OURS: &str = "http://localhost:8001/mcp";
 
-/// The tasks of a referee, and what its threads are at.
+/// The tasks of a referee, and what its threads are at. The time passes only where a line says so.
 struct Story {
     test: TestLeague,
     tasks: Tasks,
+    begun: Instant,
+    now: Instant,
     playing: Vec<Assignment>,
-    reported: Vec<PendingResult>,
+    /// The newest message about each match that has no answer yet.
+    sent: Vec<Sending>,
     /// The conversations in the order in which they appear.
     conversations: Vec<String>,
+    /// All tasks, as they were shown last.
+    shown: String,
 }
 
 impl Story {
     fn new() -> Story {
+        let begun = Instant::now();
         let mut story = Story {
             test: TestLeague::new(""),
-            tasks: Tasks::default(),
+            tasks: Tasks::new(RETRIES),
+            begun,
+            now: begun,
             playing: Vec::new(),
-            reported: Vec::new(),
+            sent: Vec::new(),
             conversations: Vec::new(),
+            shown: String::new(),
         };
         story.open(false);
         story
@@ -88,66 +100,101 @@ impl Story {
         open_again(|| self.tasks.open(&folder, is_new)).unwrap();
     }
 
-    /// Runs a command. Returns what it has found, and all tasks.
+    /// Runs a command. Returns what it has found, and all tasks if one has changed.
     fn run(&mut self, command: &str) -> String {
         let mut found = String::new();
         match command.split(' ').collect::<Vec<_>>()[..] {
             ["announce", id, tokens] => self.announce(id, tokens, OURS),
             ["give", id, "to_another"] => self.announce(id, "one", &local(8002)),
             ["play"] => {
-                let started = self.tasks.start_next().unwrap();
-                found = format!("plays {}\n", started.match_id);
-                self.playing.push(started);
+                found = match self.tasks.start_next() {
+                    Ok(started) => {
+                        let text = format!("plays {}\n", started.match_id);
+                        self.playing.push(started);
+                        text
+                    }
+                    Err(_) => "plays nothing\n".into(),
+                }
             }
             ["decide", result] => {
-                let players = ["P01".into(), "P02".into()];
-                let failures = [Some("gave no answer".to_string()), None];
-                let result = match result {
-                    "won" => judge(&players, [Parity::Even, Parity::Odd], 8),
-                    _ => even_odd::GAME.forfeit(&players, &[], &failures),
-                };
                 let played = self.playing.last().unwrap();
-                let result = match_result(&result, &usual());
-                let is_saved = self.tasks.save(played, result).unwrap();
+                let is_saved = self.tasks.save(played, &result_of(result)).unwrap();
                 found = ["not ours\n", ""][usize::from(is_saved)].into();
             }
-            ["end"] => self.tasks.finish(&self.playing.pop().unwrap()),
-            ["report"] => match self.tasks.next_report() {
-                Some(result) => {
-                    found = format!("reports {}\n", self.number(&result.conversation_id));
-                    self.reported.push(result);
-                }
-                None => found = "reports nothing\n".into(),
-            },
-            ["recorded"] => {
-                let reported = self.reported.pop().unwrap();
-                let state = State::Recorded(reported.clone());
-                self.tasks.end(&reported, state);
+            ["tell", id, answer] => {
+                let task = self.tasks.current(self.playing.last().unwrap()).unwrap();
+                let assignment = task.assignment.clone();
+                let sending = Sending {
+                    receiver: assignment.players.iter().position(|own| own == id).unwrap(),
+                    game_over: assignment.game_over(task.result.as_ref().unwrap()),
+                    assignment,
+                };
+                self.tasks.record(&sending, &answer_of(answer), self.now);
             }
-            ["refused"] => {
-                let reported = self.reported.pop().unwrap();
-                self.tasks.end(&reported, State::Refused);
+            ["end"] => self.tasks.finish(&self.playing.pop().unwrap()),
+            ["next"] => {
+                found = match self.tasks.next(self.now) {
+                    Ok(sending) => {
+                        let text = self.describe_sending(&sending);
+                        self.sent.push(sending);
+                        text
+                    }
+                    Err(wait) if wait > Duration::from_secs(60) => "nothing to send\n".into(),
+                    Err(wait) => format!("waits {wait:?}\n"),
+                }
+            }
+            ["answer", answer] => match self.sent.pop() {
+                Some(sending) => {
+                    self.tasks.record(&sending, &answer_of(answer), self.now);
+                }
+                None => found = "nothing was sent\n".into(),
+            },
+            ["after", seconds] => {
+                self.now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap())
             }
             ["restart"] => {
-                self.tasks = Tasks::default();
+                self.tasks = Tasks::new(RETRIES);
                 self.open(false);
             }
             ["register_anew"] => self.open(true),
+            ["league_over"] => {
+                self.tasks.end();
+                found = format!("settled: {}\n", self.tasks.are_settled());
+            }
+            ["settled"] => found = format!("settled: {}\n", self.tasks.are_settled()),
             _ => panic!("{command}: no such command"),
         }
-        found + &self.describe()
+        let all = self.describe();
+        if all != self.shown {
+            found += &all;
+            self.shown = all;
+        }
+        found
     }
 
     /// Announces a match with these match tokens, for the referee at this endpoint.
     fn announce(&mut self, id: &str, tokens: &str, referee: &str) {
-        let entry = json!({
-            "match_id": id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
-            "referee_endpoint": referee, "player_A_endpoint": local(8101), "player_B_endpoint": local(8102),
-            "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
-        });
-        let round = json!({"league_id": "league", "round_id": 1, "matches": [entry]});
+        let round =
+            json!({"league_id": "league", "round_id": 1, "matches": [entry(id, tokens, referee)]});
         let round = decode::<RoundAnnouncement>(&round).unwrap();
         self.tasks.apply(round, OURS).unwrap();
+    }
+
+    /// Returns `tells P01 won, conversation 2`.
+    fn describe_sending(&mut self, sending: &Sending) -> String {
+        let result = &sending.game_over.game_result;
+        let result = match &result.winner_player_id {
+            Some(winner) => format!("{winner} has won, {}", result.status),
+            None => result.status.to_string(),
+        };
+        let number = self.number(&sending.assignment.conversation_id);
+        match sending.receiver {
+            MANAGER => format!("reports {number}: {result}\n"),
+            seat => format!(
+                "tells {} {number}: {result}\n",
+                sending.assignment.players[seat]
+            ),
+        }
     }
 
     /// Returns `conversation 2`.
@@ -162,25 +209,83 @@ impl Story {
     fn describe(&mut self) -> String {
         let mut rows = Vec::new();
         for (id, task) in &self.tasks.by_match {
-            let state = format!("{:?}", task.state);
-            let state = state.split('(').next().unwrap_or_default().to_string();
-            rows.push((id.clone(), state, task.conversation_id.clone()));
+            rows.push((
+                id.clone(),
+                task.state,
+                task.assignment.conversation_id.clone(),
+            ));
         }
         let mut text = String::new();
         for (id, state, conversation) in rows {
-            text += &format!("{id} {state}, {}\n", self.number(&conversation));
+            text += &format!("{id} {state:?}, {}\n", self.number(&conversation));
         }
         text
     }
 }
 
-/// Returns a match of P01 that is over.
-fn past(match_id: &str, conversation_id: &str) -> PastMatch {
-    PastMatch {
-        match_id: match_id.into(),
-        conversation_id: conversation_id.into(),
-        ..Turn::sample().history[0].clone()
+/// The attempts and delays: 2 s, 4 s.
+const RETRIES: RetryPolicy = RetryPolicy {
+    max_retries: 3,
+    base_delay_sec: Seconds(Duration::from_secs(2)),
+    backoff_strategy: Backoff::Exponential,
+};
+
+/// Returns a match of an announcement with these match tokens, for the referee at this endpoint.
+fn entry(id: &str, tokens: &str, referee: &str) -> Value {
+    json!({
+        "match_id": id, "game_type": "even_odd", "player_A_id": "P01", "player_B_id": "P02",
+        "referee_endpoint": referee, "player_A_endpoint": local(8101), "player_B_endpoint": local(8102),
+        "player_A_token": format!("{tokens}-a"), "player_B_token": format!("{tokens}-b"),
+    })
+}
+
+/// Returns a result: P01 has `won`, or has `lost` technically.
+fn result_of(word: &str) -> GameResult {
+    let players = ["P01".into(), "P02".into()];
+    let failures = [Some("gave no answer".to_string()), None];
+    match word {
+        "won" => judge(&players, [Parity::Even, Parity::Odd], 8),
+        _ => even_odd::GAME.forfeit(&players, &[], &failures),
     }
+}
+
+/// Returns the answer to a message: `ok`, `silence`, the code of a refusal, `413`, or that the manager
+/// has recorded that P01 has `lost`.
+fn answer_of(word: &str) -> Result<(), CallError> {
+    let (code, context) = match word {
+        "ok" => return Ok(()),
+        "silence" => return Err(CallError::Timeout(Duration::from_secs(5))),
+        "413" => return Err(CallError::HttpStatus(413, String::new())),
+        "lost" => {
+            let recorded = match_result(&result_of("lost"), &usual());
+            (
+                "E015",
+                json!({"field": "match_id", "recorded_result": recorded}),
+            )
+        }
+        code => (code, json!({"field": "match_id"})),
+    };
+    let error = json!({"error_code": code, "error_description": code, "context": context});
+    let error = decode::<LeagueError>(&error).unwrap();
+    Err(CallError::Refused(Box::new(error), String::new()))
+}
+
+/// Returns a task of a referee that P01 has won.
+pub fn decided_task(id: &str) -> Task {
+    let entry = decode(&entry(id, "one", OURS)).unwrap();
+    let mut tasks = Tasks::new(RETRIES);
+    tasks.accept(Assignment::new("league", 1, entry).unwrap());
+    let mut task = tasks.by_match.remove(id).unwrap();
+    task.result = Some(result_of("won"));
+    task
+}
+
+/// Returns a match of P01 that is over, with this reason.
+fn past(match_id: &str, reason: &str) -> PastMatch {
+    let mut past = Turn::sample().history[0].clone();
+    past.match_id = match_id.into();
+    past.result.reason = Some(reason.into());
+    past
 }
 
 #[test]
@@ -191,7 +296,7 @@ fn history_has_the_last_result_of_each_match() {
     let mut history = open(false);
     let before = history.matches();
     let news = [("R1M1", "a"), ("R2M1", "a"), ("R2M1", "a"), ("R1M1", "b")]
-        .map(|(match_id, conversation)| history.add(past(match_id, conversation)));
+        .map(|(match_id, reason)| history.add(past(match_id, reason)));
     assert_eq!(news, [true, true, false, true]);
     assert!(before.is_empty(), "the history of a running turn changes");
     history.write().unwrap();

@@ -1,6 +1,7 @@
 //! Referees that die, refuse, lie or are late, and managers that are away: every match is recorded
 //! once, and no player pays for it.
 
+use super::outbox::decided_task;
 use super::support::fake::{self, LEAGUE, TOKEN, announces, completed, status};
 use super::support::*;
 use std::fs;
@@ -262,7 +263,7 @@ fn finished_match_is_reported_after_restarts() {
         let mut referee = test.agents(&manager, "REF01");
         let (players, gate) = players(&manager.url(), ENDS);
         players[0].first("GAME_OVER");
-        let outcome = outbox(&test)[0]["report"]["result"].clone();
+        let outcome = outbox(&test)[0]["result"]["choices"].clone();
         match lost {
             "referee" => referee[0].kill(),
             "manager" => manager.kill(),
@@ -279,7 +280,8 @@ fn finished_match_is_reported_after_restarts() {
         }
         wait_for_all(&mut manager, &mut referee);
         check_one_result(&test, "REF01");
-        assert_eq!(test.events("Recorded")[0]["result"], outcome, "{lost}");
+        let recorded = &test.events("Recorded")[0]["result"];
+        assert_eq!(recorded["details"]["choices"], outcome, "{lost}");
         let invited = players.map(|player| player.received("GAME_INVITATION").len());
         assert_eq!(invited, [1, 1], "{lost}");
         assert_eq!(outbox(&test).len(), 1, "{lost}");
@@ -294,9 +296,9 @@ fn outbox_of_another_league_is_ignored() {
         fs::create_dir_all(&folder).unwrap();
         fs::write(folder.join(name), format!("{value}\n")).unwrap();
     };
-    let report = report("referee:REF01", None, "R1M1", ["P02", "P01"]);
-    let pending = json!({"conversation_id": "conv-old", "report": report});
-    write("referees/REF01", "outbox.jsonl", pending);
+    let mut decided = json!(decided_task("R1M1"));
+    decided["assignment"]["conversation_id"] = "conv-old".into();
+    write("referees/REF01", "outbox.jsonl", decided);
     let mut referee = test.agents(&manager, "REF01");
     referee[0].line("is REF01");
     let (_players, _) = players(&manager.url(), NEVER);
@@ -442,8 +444,10 @@ fn refused_result_is_printed_once_and_blocks_no_other() {
     lines.retain(|line| !line.starts_with(&waits));
     let refused = "the league manager refuses the result for good";
     let expected = [
-        format!("R1M1: {refused}: answered HTTP 413 \"enough\""),
-        format!("R1M2: {refused}: E015 MATCH_ID_MISMATCH: match_id: \u{fffd}[2Jalready recorded"),
+        format!("R1M1: {refused}: it answered HTTP 413 \"enough\""),
+        format!(
+            "R1M2: {refused}: it answered LEAGUE_ERROR (E015 MATCH_ID_MISMATCH: match_id: \u{fffd}[2Jalready recorded)"
+        ),
     ];
     assert_eq!(lines, expected);
     alone.end();

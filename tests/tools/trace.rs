@@ -98,14 +98,14 @@ const CALL: &str = " |         |------------------>|  CHOOSE_PARITY_CALL
  |         |<------------------|  CHOOSE_PARITY_RESPONSE \"odd\"\n";
 const SILENCE: &str = " |         |------------------>|  CHOOSE_PARITY_CALL
  |         |------------------x|  ✗ gave no answer within 3 s
- |         |------------------>|  GAME_ERROR E001 TIMEOUT_ERROR: gave no answer to choose_parity within 3 s\n";
+ |         |------------------>|  GAME_ERROR E001 TIMEOUT_ERROR: gave no answer within 3 s\n";
 const WRONG: &str = " |         |------------------>|  CHOOSE_PARITY_CALL
  |         |<------------------|  CHOOSE_PARITY_RESPONSE \"blue\"
  |         |------------------>|  GAME_ERROR E004 INVALID_PARITY_CHOICE: parity_choice: got \"blue\", must be \"even\" or \"odd\"\n";
 const PAGE: &str = " |         |------------------>|  CHOOSE_PARITY_CALL
  |         |------------------x|  ✗ answered HTTP 500 with a page of text
  |         |         |         |  <p>Oh
- |         |------------------>|  GAME_ERROR E009 CONNECTION_ERROR: answered HTTP 500 with a page of text to choose_parity, expected CHOOSE_PARITY_RESPONSE\n";
+ |         |------------------>|  GAME_ERROR E009 CONNECTION_ERROR: answered HTTP 500 with a page of text\n";
 const NOTHING: &str = " |         |------------------>|  CHOOSE_PARITY_CALL
  |         |<------------------|  an answer that is no message
  |         |------------------>|  GAME_ERROR E003 MISSING_REQUIRED_FIELD: answered\n";
