@@ -36,11 +36,9 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
     test.local(&options);
     let journal = test.league_file("journal.jsonl");
     let whole = fs::read_to_string(&journal).unwrap();
-    let second = whole
-        .match_indices("{\"event\":\"Recorded\"")
-        .nth(1)
-        .unwrap()
-        .0;
+    let mut recorded = whole.match_indices("\"event\":\"Recorded\"");
+    let second = recorded.nth(1).unwrap().0;
+    let second = whole[..second].rfind('\n').unwrap() + 1;
 
     // The referee has decided the second match, and the manager has not taken the result.
     let data = test.folder.join("data");

@@ -113,6 +113,10 @@ fn player_answers_each_move_once_and_only_to_its_referee() {
     drop(player);
 
     let player = start_player(&test, &manager, "even"); // it plays only Even/Odd
+    converse(
+        &player.url(),
+        "manager announces R1M1: ok\ntrue invites R1M1: joins",
+    );
     let asked = message_of_line(&format!("true asks R1M1 move_number=1 {kind} {first}"));
     let refused = call(&player.url(), "choose_move", asked);
     assert_eq!(refused["error"]["code"], -32601, "{refused}");
