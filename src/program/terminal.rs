@@ -139,6 +139,9 @@ pub fn describe_result(
     // The reason ends with the winner, who stands in the sentence already.
     let reason = result.reason.as_deref().unwrap_or_default();
     let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+    if how.is_empty() {
+        return outcome;
+    }
     let how = replace_ids(&sanitize(how), players, name);
     format!("{outcome}: {how}")
 }

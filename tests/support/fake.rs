@@ -202,7 +202,7 @@ true ends R1M1 P01 round_id=1: ok";
 /// Checks what a restarted player answers, and what it prints: one refusal of each stranger.
 pub fn check_restarted(player: &TestProcess) {
     converse(&player.url(), RESTARTED);
-    player.line("R1M1: you (even) beat P02 (odd): the number was 8");
+    player.line("R1M1: you (even) beat P02 (odd)");
     player.wait_for_error("refused CHOOSE_PARITY_CALL");
     let refused = player.errors().matches("refused").count();
     assert_eq!(refused, 2, "{}", player.errors());
