@@ -87,9 +87,11 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
     slow.wait_for_success();
     let seen_by_the_one = "P01: R1M1: your choose panicked at tests/choose.rs:
         : index out of bounds: the len is 0 but the index is 0";
-    let seen_by_the_other = "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer to choose_parity within 1.5 s; attempt 1 of 3
+    let seen_by_the_other =
+        "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
-    let [won, lost] = ["P02 did not answer, so you win", "you did not answer"];
+    let won = "you (even) won, P02 lost technically: P02 gave no answer within 1.5 s";
+    let lost = "P01 (even) won, you lost technically: you gave no answer within 1.5 s";
     for (agent, over, lines) in [
         (&panics, won, seen_by_the_one),
         (&slow, lost, seen_by_the_other),

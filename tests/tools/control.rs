@@ -317,7 +317,7 @@ fn players_of_a_class_rehearse_before_the_start() {
         valid_reply("P03", choice, request)
     });
     let accepted = register_player(&class.url(), "P03", &player.url);
-    class.line("P03 player:P03 would lose: it answered choose_parity wrongly");
+    class.line("P03 player:P03 would lose: it answered wrongly: parity_choice");
     assert_eq!(player.first("GAME_ERROR")["match_id"], "REHEARSAL");
     is_good.store(true, Ordering::SeqCst);
     let mut again = application("player:P03", &player.url);
