@@ -364,7 +364,8 @@ class Player:
             who, loser, end = "you", self.id, f"{name} wins"
             if winner == self.id:
                 who, loser, end = name, opponent_id, "you win"
-            known = re.match(f"{re.escape(loser)} (.+) - ", reason)  # like "P02 gave no answer - "
+            # Like "P02 gave no answer within 30 s, at the last of 3 attempts - P01 wins by default"
+            known = re.match(f"{re.escape(loser)} (.+?)(, at the last of .+)? - ", reason)
             how = f"{who} {known[1] if known else 'failed'}".replace("you was ", "you were ")
             return f"{how}, so {end}"
         verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
@@ -521,12 +522,9 @@ class Relay:
         self.lock = threading.Lock()  # held while the player is registered again
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
-
-    def listen(self):
-        """Starts to answer the player. Returns the address that is its manager's for the player."""
         server = listen("127.0.0.1", [0])
         server.player = self
-        return f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        self.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"  # where the player calls us
 
     def respond(self, body):
         """Passes a call of the player on to the manager, and returns the manager's reply."""
@@ -649,11 +647,11 @@ def load_credentials(file, manager):
     try:
         credentials = json.loads(file.read_text(encoding="utf-8-sig"))
         is_ours = credentials["manager"] == manager and credentials["registration_key"]
+        return credentials if is_ours or credentials.get("token") else {}  # perhaps it has moved
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
         sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
-    return credentials if is_ours or credentials.get("token") else {}  # the manager may have moved
 
 
 def post(url, body, timeout):
@@ -703,8 +701,7 @@ def print_line(text, stream=None):
     stream, text = stream or sys.stdout, sanitize(text)
     if stream.isatty():
         text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
-    stream.write(text + "\n")
-    stream.flush()
+    print(text + "\n", end="", file=stream, flush=True)
 
 
 OPTIONS = (
@@ -742,15 +739,14 @@ def parse_args(parser):
     args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.relay = Relay(args.manager) if args.relay else None
-    args.address = args.relay.listen() if args.relay else args.manager
+    args.address = args.relay.url if args.relay else args.manager
     return args
 
 
 def manager_url(url, parser):
     """Returns the URL of the manager at an address."""
     url = url or "http://127.0.0.1:8000"  # the name localhost may be unknown
-    if "://" not in url:
-        url = f"http://{url}"
+    url = url if "://" in url else f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
     url = url if url.count("/") > 2 else f"{url}/mcp"
     match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
@@ -850,7 +846,7 @@ def stand_in(parser):
     relay = Relay(manager_url(args.manager, parser))
     if args.until_stdin_closes:
         end_with_stdin()
-    command = [*args.command, "--manager", relay.listen()]
+    command = [*args.command, "--manager", relay.url]
     try:
         player = subprocess.Popen(command, stdin=subprocess.PIPE)
     except OSError as error:
