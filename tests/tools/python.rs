@@ -604,7 +604,22 @@ fn player_that_hears_nothing_registers_again() {
 fn restarted_player_shows_the_result_of_its_match() {
     let Some(test) = test() else { return };
     let (_manager, player) = start_registered(&test, SCRIPT);
+    let expected = "manager announces R1M2 tok-true: ok\ntrue complains R1M2: E015";
+    converse(&player.url(), expected); // nothing is printed
     fake::check_restarted(&player);
+}
+
+#[test]
+fn exception_in_a_thread_is_one_line() {
+    let Some(test) = test() else { return };
+    let body = "import threading
+    threading.Thread(target=lambda: turn.thiers).start()
+    return \"odd\"";
+    let (_manager, player) = start_registered(&test, &write_with_choose(&test, body));
+    converse(&player.url(), INVITED);
+    converse(&player.url(), "true asks R1M1: chooses");
+    player.wait_for_error("turn.thiers).start()`: AttributeError: 'Turn' object has");
+    assert_eq!(count(&player, "Traceback"), 0);
 }
 
 #[test]
