@@ -100,7 +100,6 @@ class Player:
         self.faulty = set()   # match ids in which a fault of `choose` was found
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
         self.league_completed, self.max_absence = False, MAX_ABSENCE
-        threading.excepthook = lambda fault: self.print_exception(fault.exc_value)
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
         self.is_unknown = False  # true if the manager says that it does not know us
@@ -216,7 +215,7 @@ class Player:
                 reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
             except Exception as error:
                 if not isinstance(error, NoAnswer):
-                    self.print_exception(error)
+                    print_exception(error)
                 reply = error_reply(call_id, -32603, str(error))
         else:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
@@ -385,11 +384,6 @@ class Player:
             if isinstance(row, dict) and row.get("player_id") == self.id:
                 place, points = row.get("rank"), row.get("points")
                 print_line(f"You are {place} of {len(rows)} with {points} points")
-
-    def print_exception(self, error):
-        """Prints an exception outside of `choose`, once for each place."""
-        place, text = describe(error, __file__, sys.modules["__main__"].__file__)
-        self.print_once(f"a thread fails{place}: {text}", place or text)
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -629,6 +623,16 @@ def describe(error, *files):
     own = [frame for frame in frames if frame.filename in files]
     place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
     return place, traceback.format_exception_only(type(error), error)[-1].strip()
+
+
+def print_exception(error):
+    """Prints an exception outside of `choose` in one line."""
+    place, text = describe(error, __file__, sys.modules["__main__"].__file__)
+    print_line(f"this program fails{place}: {text}", sys.stderr)
+
+
+sys.excepthook = lambda kind, error, trace: print_exception(error)
+threading.excepthook = lambda fault: print_exception(fault.exc_value)
 
 
 def result_of(reply, name="result"):
