@@ -76,7 +76,7 @@ class Adapter(league_player.Player):
         name = "move" if call["message_type"] == "CHOOSE_MOVE_CALL" else "parity_choice"
         answer = self.ask(call["message_type"], call)
         if answer.get(name) in legal:
-            match.choices[number] = answer[name]
+            match["choices"][number] = answer[name]
         else:
             self.print_once(f"the agent answers {json.dumps(answer)}, in which {name} is none of "
                             f"{json.dumps(legal)}; see --field, --value and --out")

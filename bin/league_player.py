@@ -6,7 +6,7 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
+import argparse, contextlib, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
 import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
 import urllib.parse
 
@@ -26,6 +26,8 @@ TYPES = {"matches": list, "legal_moves": list, "game_result": dict, "round_id": 
          "move_number": int}  # every other field is a text
 TIME = "%Y-%m-%dT%H:%M:%SZ"
 MAX_SILENCE = 120  # seconds without a word of the manager after which we register again
+MAX_ABSENCE = 1800  # seconds without a word of the manager after which we end
+MAX_ABSENCE_AT_THE_END = 300  # the same, if the last round is over
 MAX_DELAY = 5  # seconds in which the manager calls us after each registration
 CHECK_INTERVAL = 2  # seconds between two looks at these times and at our address
 POLL_TIME = 10  # seconds that a poll of a relay waits for a request
@@ -49,8 +51,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 30  # seconds; no caller can occupy a thread for longer
 
     def do_POST(self):
-        origins = self.headers.get_all("Origin", [])  # browsers send it: no website may call us
-        if origins and origins not in self.server.own_origins:
+        if "Origin" in self.headers:  # browsers send it: no website may call us
             return self.send_error(403)
         length = (self.headers["Content-Length"] or "")[:8]
         size = int(length) if length.isdecimal() else 0
@@ -61,7 +62,6 @@ class Handler(http.server.BaseHTTPRequestHandler):
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
-        self.send_header("Connection", "close")
         self.send_header("Content-Length", str(len(text)))
         self.end_headers()
         self.wfile.write(text.encode())
@@ -86,19 +86,20 @@ class NoAnswer(Exception):
 class Player:
     """The state of this player in one league, and its answers."""
 
-    def __init__(self, choose, args, url, file, credentials):
-        self.choose, self.args, self.url = choose, args, url
+    def __init__(self, choose, args, file, credentials):
+        self.choose, self.args = choose, args
         self.file, self.credentials = file, credentials
+        self.url = current_url(args)
         self.id = credentials.get("agent_id") or args.player_id or "new"
         self.names = {}       # player id: the name in the table
         self.asked_at = 0.0  # when we last asked the manager for our next match
-        self.announced = {}   # match id: the token that its invitation must carry, if we know one
+        self.announced = {}   # match id: a match that the manager has announced to us
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
         self.printed = set()  # problems that are printed once
         self.faulty = set()   # match ids in which a fault of `choose` was found
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
-        self.league_completed = False
+        self.league_completed, self.max_absence = False, MAX_ABSENCE
         self.heard_at = time.monotonic()  # when the manager last called or answered us
         self.called_at = self.applied_at = 0.0  # when it last called us, and we last applied
         self.is_unknown = False  # true if the manager says that it does not know us
@@ -114,7 +115,6 @@ class Player:
         # The key is saved before it is sent. If we are killed before we have read the answer, we
         # register with it again, and the manager knows that it has registered us already.
         self.credentials.setdefault("registration_key", secrets.token_hex(16))
-        self.url = self.current_url()
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
                 "game_types": GAME_TYPES, "contact_endpoint": self.url,
@@ -125,7 +125,7 @@ class Player:
                                auth_token=self.credentials.get("token"))
         printed, attempts = set(), 0
         while not (again and self.is_finished.is_set()):
-            meta["contact_endpoint"] = self.url = self.current_url()
+            meta["contact_endpoint"] = self.url = current_url(self.args, self.url)
             self.applied_at = time.monotonic()
             reply, problem = call(self.args.address, "register_player", message)
             answer = result_of(reply)
@@ -151,6 +151,8 @@ class Player:
             if problem not in printed and not is_brief:
                 print_line(problem, sys.stderr)
                 printed.add(problem)
+            if again and not self.args.stay and self.silence() > self.max_absence:
+                sys.exit(f"the league manager at {self.args.manager} does not answer any more")
             time.sleep(2 if is_late else 1)
 
     def accept_registration(self, answer):
@@ -158,8 +160,7 @@ class Player:
         old_token, token = self.credentials.get("token"), answer.get("auth_token")
         if old_token and token != old_token:
             print_line(f"{self.id} of an earlier league is given up: its token is not known here")
-            for memory in (self.announced, self.joined, self.history):
-                memory.clear()
+            self.announced, self.joined, self.history = {}, {}, {}
         self.id, league = answer["player_id"], answer.get("league_id")
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
@@ -175,29 +176,21 @@ class Player:
 
     def record_ping(self, token):
         """Records a ping of the manager: it carries our own token."""
-        self.is_registered.wait(5)  # the ping may overtake the answer to the registration
         own = self.credentials.get("token")
         if own and hmac.compare_digest(ascii(token), ascii(own)):
             self.heard_at = self.called_at = time.monotonic()
 
-    def check_calls(self):
-        """Says what helps if the manager, which calls each new member at once, has not called."""
+    def check_contact(self):
+        """Registers again if we may have missed the end, or the manager does not find us."""
+        if not self.credentials["proves_itself"]:
+            return
+        # Such a manager calls each new member at once.
         is_uncalled = self.called_at < self.applied_at < time.monotonic() - MAX_DELAY
-        if is_uncalled and self.credentials["proves_itself"] and not self.args.relay:
+        if is_uncalled and not self.args.relay:
             self.print_once("nobody can call this machine: start again with --relay")
-
-    def must_register_again(self):
-        """Returns true if we may have missed the end, or the manager does not find us."""
-        has_moved = self.current_url() != self.url
-        must_ask = self.is_unknown or has_moved or self.silence() > MAX_SILENCE
-        return must_ask and self.credentials.get("proves_itself")
-
-    def current_url(self):
-        """Returns the URL under which others reach us now: our address may have changed."""
-        try:
-            return current_url(self.args, urllib.parse.urlsplit(self.url).port)
-        except (OSError, UnicodeError):
-            return self.url  # this machine has no address at present
+        has_moved = current_url(self.args, self.url) != self.url
+        if self.is_unknown or has_moved or self.silence() > MAX_SILENCE:
+            self.register(again=True)
 
     # Step 3: answer messages.
 
@@ -212,6 +205,7 @@ class Player:
         call_id = call.get("id")
         message = call["params"] if isinstance(call.get("params"), dict) else {}
         message_type = str(message.get("message_type"))
+        self.is_registered.wait(5)  # a request may overtake the answer to the registration
         if call["method"] == "ping":
             self.record_ping(message.get("auth_token"))
             reply = {"jsonrpc": "2.0", "id": call_id, "result": {}}
@@ -221,22 +215,14 @@ class Player:
                 reply = {"jsonrpc": "2.0", "id": call_id, "result": answer}
             except Exception as error:
                 if not isinstance(error, NoAnswer):
-                    traceback.print_exc()
+                    print_exception(error)
                 reply = error_reply(call_id, -32603, str(error))
         else:
             reply = error_reply(call_id, -32601, "Method not found: " + call["method"])
         return reply if "id" in call else None
 
-    def answer_relay(self, request):
-        """Returns the reply to a request of our relay, and no problem."""
-        reply = self.respond(json.dumps(request))
-        if self.league_completed:
-            self.is_finished.set()
-        return reply, None
-
     def handle(self, message_type, message):
         """Returns the answer to a message of the league."""
-        self.is_registered.wait(5)  # the first message may overtake the answer to a registration
         error = self.check(message_type, message)
         if error:
             return self.refuse(message_type, message, *error)
@@ -248,6 +234,9 @@ class Player:
             self.add_announced(message)
         elif message_type == "LEAGUE_STANDINGS_UPDATE":
             self.add_names(message.get("standings"))
+        elif message_type == "ROUND_COMPLETED":
+            is_last = message.get("next_round_id") is None
+            self.max_absence = MAX_ABSENCE_AT_THE_END if is_last else MAX_ABSENCE
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
         elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not self.is_own_fault(message):
@@ -268,23 +257,24 @@ class Player:
         """Keeps our matches of a round, with the tokens of their invitations."""
         for entry in message["matches"]:
             entry = entry if isinstance(entry, dict) else {}
-            if self.id in (entry.get("player_A_id"), entry.get("player_B_id")):
+            players = [entry.get("player_A_id"), entry.get("player_B_id")]
+            if self.id in players:
+                players.remove(self.id)
                 match_id = str(entry.get("match_id"))
                 self.announced.pop(match_id, None)  # so that the newest are the last
-                self.announced[match_id] = entry.get("match_token") or message.get("match_token")
+                self.announced[match_id] = {
+                    "opponent_id": players[0], "round_id": message.get("round_id"),
+                    "match_token": entry.get("match_token") or message.get("match_token")}
         for match_id in [*self.announced][:-100]:  # a hundred are enough
             self.joined.pop(match_id, None)
             del self.announced[match_id]
 
     def join(self, invitation):
         """Accepts an invitation. The newest invitation to a match counts."""
-        match_id = invitation["match_id"]
-        conversation_id, token = invitation["conversation_id"], invitation.get("auth_token")
-        known = self.joined.get(match_id)
-        if known is None or (known.conversation_id, known.token) != (conversation_id, token):
-            self.joined[match_id] = types.SimpleNamespace(
-                conversation_id=conversation_id, token=token, round_id=invitation["round_id"],
-                opponent_id=invitation["opponent_id"], choices={}, lock=threading.Lock())
+        match = {"auth_token": None, **invitation, "choices": {}, "lock": threading.Lock()}
+        known = self.joined.setdefault(match["match_id"], match)
+        if any(known[name] != match[name] for name in ("conversation_id", "auth_token")):
+            self.joined[match["match_id"]] = match
         return self.reply("GAME_JOIN_ACK", invitation, accept=True,
                           arrival_timestamp=time.strftime(TIME, time.gmtime()))
 
@@ -292,11 +282,8 @@ class Player:
         """Returns our choice. A repeated call gets the same answer, also while `choose` runs."""
         match, number = self.joined[call["match_id"]], call.get("move_number", 1)
         legal = call["legal_moves"] if message_type == "CHOOSE_MOVE_CALL" else ["even", "odd"]
-        with match.lock:
-            if number in match.choices:
-                choice = match.choices[number]
-            else:
-                choice = self.call_choose(call, match, number, legal)
+        with match["lock"]:
+            choice = match["choices"].get(number) or self.call_choose(call, match, number, legal)
         if message_type == "CHOOSE_MOVE_CALL":
             return self.reply("CHOOSE_MOVE_RESPONSE", call, move_number=number, move=choice)
         return self.reply("CHOOSE_PARITY_RESPONSE", call, parity_choice=choice)
@@ -306,9 +293,9 @@ class Player:
         history, context = [*self.history.values()], call.get("context")
         moves = [move for past in history for move in past["moves"]]
         turn = Turn(
-            player_id=self.id, opponent_id=match.opponent_id, match_id=call["match_id"],
-            round_id=match.round_id, history=history,
-            theirs=[move["move"] for move in moves if move["player_id"] == match.opponent_id],
+            player_id=self.id, opponent_id=match["opponent_id"], match_id=call["match_id"],
+            round_id=match["round_id"], history=history,
+            theirs=[move["move"] for move in moves if move["player_id"] == match["opponent_id"]],
             standings=context.get("your_standings") if isinstance(context, dict) else None,
             deadline=call["deadline"], game_type=call.get("game_type"),
             position=call.get("position"), move_number=number, legal_moves=[*legal])
@@ -324,7 +311,7 @@ class Player:
             self.print_fault(call, f"fails{place}: {text}{hint}", f"{place} {type(error)}")
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
-            match.choices[number] = choice
+            match["choices"][number] = choice
         else:
             hint = ": does it end without `return`?" if choice is None else ""
             if hasattr(choice, "close"):  # a coroutine or a generator
@@ -349,7 +336,8 @@ class Player:
         match_id, result = message["match_id"], message["game_result"]
         if match_id not in self.announced and self.credentials["proves_itself"]:
             return
-        match, choices = self.joined[match_id], result.get("choices")
+        match = self.joined.get(match_id) or self.announced[match_id]
+        opponent_id, choices = match["opponent_id"], result.get("choices")
         if not isinstance(choices, dict):
             choices = {}
         moves = result.get("moves")
@@ -359,18 +347,26 @@ class Player:
         moves = [move for move in moves
                  if isinstance(move, dict) and {"player_id", "move"} <= {*move}]
         self.history[match_id] = {
-            **result, "match_id": match_id, "opponent_id": match.opponent_id,
-            "round_id": match.round_id, "choices": choices, "moves": moves}
+            **result, "match_id": match_id, "opponent_id": opponent_id,
+            "round_id": match["round_id"], "choices": choices, "moves": moves}
         reason = str(result.get("reason") or message.get("reason") or "")
-        print_line(f"{match_id}: {self.sentence(result, choices, match.opponent_id, reason)}")
+        print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
     def sentence(self, result, choices, opponent_id, reason):
         """Returns a sentence about the result of a match, with names."""
         name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
         own, theirs = choices.get(self.id), choices.get(opponent_id)
         number = result.get("drawn_number")
-        if winner is None and result.get("status") == "TECHNICAL_LOSS":
-            return f"you and {name} both failed, so nobody wins"
+        if result.get("status") == "TECHNICAL_LOSS":
+            if winner is None:
+                return f"you and {name} both failed, so nobody wins"
+            who, loser, end = "you", self.id, f"{name} wins"
+            if winner == self.id:
+                who, loser, end = name, opponent_id, "you win"
+            # Like "P02 gave no answer within 30 s, at the last of 3 attempts - P01 wins by default"
+            known = re.match(f"{re.escape(loser)} (.+?)(, at the last of .+)? - ", reason)
+            how = f"{who} {known[1] if known else 'failed'}".replace("you was ", "you were ")
+            return f"{how}, so {end}"
         verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
         if own and theirs and isinstance(number, int):
             return f"you ({own}) {verb} {name} ({theirs}), the number was {number}"
@@ -414,9 +410,11 @@ class Player:
 
     def refuse(self, message_type, message, code, field, problem):
         """Prints the first refusal of a kind, and returns the reply."""
-        self.print_once(f"refused {message_type} from {message.get('sender')}: {code}: {field}: "
-                        f"{problem}", f"{message_type} {code} {field}")  # anyone can cause it
         match_id = message["match_id"] if isinstance(message.get("match_id"), str) else None
+        token = code[:4] == "E015" and self.promised(match_id)
+        if not token or token != message.get("auth_token"):  # else the referee invites us again
+            self.print_once(f"refused {message_type} from {message.get('sender')}: {code}: {field}:"
+                            f" {problem}", f"{message_type} {code}")  # anyone can cause it
         return self.message("GAME_ERROR" if match_id else "LEAGUE_ERROR",
                             message.get("conversation_id"), match_id=match_id,
                             error_code=code[:4], error_description=code[5:],
@@ -447,20 +445,21 @@ class Player:
             is_own = hmac.compare_digest(ascii(token), ascii(own))
             is_demanded = self.credentials["proves_itself"] and not is_own
             end = time.monotonic() + 1  # an invitation may overtake the announcement
-            while is_demanded and self.announced.get(match_id) != token and time.monotonic() < end:
+            while is_demanded and self.promised(match_id) != token and time.monotonic() < end:
                 time.sleep(0.02)
-            if is_demanded and self.announced.get(match_id) != token:
+            if is_demanded and self.promised(match_id) != token:
                 self.ask_for_next_match()
             unannounced = {*self.joined, match_id} - {*self.announced}
             if match_id in unannounced and (is_demanded or len(unannounced) > 100):
                 return "E015 MATCH_ID_MISMATCH", "match_id", "not announced to us"
-            expected = self.announced.get(match_id) or token
+            expected = self.promised(match_id) or token
+        elif message_type == "GAME_OVER" and token and self.promised(match_id) == token:
+            expected = token  # also if we were restarted since the invitation, or it was lost
         elif match_id not in self.joined:
             return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"
         else:
-            match = self.joined[match_id]
-            expected = match.token
-            if message["conversation_id"] != match.conversation_id:
+            expected = self.joined[match_id]["auth_token"]
+            if message["conversation_id"] != self.joined[match_id]["conversation_id"]:
                 return "E015 MATCH_ID_MISMATCH", "conversation_id", "not that of the invitation"
         if hmac.compare_digest(ascii(token), ascii(expected)):
             if "match_id" not in needed:
@@ -468,6 +467,10 @@ class Player:
             return None
         code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
         return code, "auth_token", "missing, or not the right one"
+
+    def promised(self, match_id):
+        """Returns the token that the invitation to a match must carry, if we know one."""
+        return self.announced.get(match_id, {}).get("match_token")
 
     def ask_for_next_match(self):
         """Asks the manager for our next match and its token: the announcement may be lost."""
@@ -479,7 +482,7 @@ class Player:
         reply, _ = call(self.args.address, "league_query", query, 2)
         try:
             match = result_of(reply)["data"]["next_match"]
-            self.announced[match["match_id"]] = match["match_token"]
+            self.announced[match["match_id"]] = {**match, "match_token": match["match_token"]}
         except (KeyError, TypeError):
             pass  # no answer, or no match is assigned yet
 
@@ -490,14 +493,12 @@ class Player:
         self.credentials.update(changes)
         new = self.file.with_suffix(".new")
         new.write_text(json.dumps(self.credentials))
-        end = time.monotonic() + 2
-        while True:  # Windows refuses while another program reads the file
+        for _ in range(200):  # Windows refuses while another program reads the file
             try:
                 return new.replace(self.file)
             except PermissionError:
-                if os.name != "nt" or time.monotonic() > end:
-                    raise
                 time.sleep(0.01)
+        sys.exit(f"{self.file} cannot be replaced: another program uses it")
 
 
 class Relay:
@@ -508,94 +509,82 @@ class Relay:
     league_completed = False  # only the player knows
 
     def __init__(self, manager):
-        self.manager, self.token = manager, None
-        self.registration = None  # the last one that was accepted, with the player's token
-        self.endpoint, self.is_over = "", False
-        self.ask = lambda request: post(self.endpoint, request, CALL_TIME)
-        self.opened, self.lock = 0, threading.Lock()  # how often the relay was opened
+        self.manager, self.token, self.endpoint = manager, None, ""
+        self.registration = None  # the last one that was accepted
+        self.marks = set()  # what only the player itself can put into a registration
+        self.is_open = self.is_over = False
+        self.lock = threading.Lock()  # held while the player is registered again
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
-
-    def listen(self):
-        """Starts to answer the player. Returns the address that is its manager's for the player."""
-        server = Server(("127.0.0.1", 0), Handler)
-        server.own_origins, server.player = [], self
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return f"http://127.0.0.1:{server.server_address[1]}/mcp"
+        server = listen("127.0.0.1", [0])
+        server.player = self
+        self.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"  # where the player calls us
 
     def respond(self, body):
         """Passes a call of the player on to the manager, and returns the manager's reply."""
         asked = json.loads(body)
         call_id, params = asked["id"], asked["params"]
         meta = params.get("player_meta", {})
-        if meta and self.registration and not self.marks(params) & self.marks(self.registration):
+        key, endpoint = meta.get("registration_key"), meta.get("contact_endpoint")
+        marks = {ascii(mark) for mark in (params.get("auth_token"), key, endpoint) if mark}
+        if meta and self.registration and not marks & self.marks:
             return error_reply(call_id, -32600, "another player is connected here")
-        self.endpoint = str(meta.get("contact_endpoint", self.endpoint))  # used before the reply
+        self.endpoint = str(endpoint or self.endpoint)  # used before the reply
         if not self.token:  # a player that is started again has the same key, and the same relay
-            key = meta.get("registration_key") or secrets.token_hex(16)
-            self.token = hashlib.sha256(f"relay {key}".encode()).hexdigest()[:32]
-        message, reply = {"method": asked["method"], "params": params}, None
-        problem, seen = None if self.opened else self.open(0), self.opened
+            text = f"relay {key or secrets.token_hex(16)}"
+            self.token = hashlib.sha256(text.encode()).hexdigest()[:32]
+        reply, problem = None, self.open() if meta else None
         if not problem:
+            message = {"method": asked["method"], "params": params}
             reply, problem = self.call("relay_call", message)
-        if "relay_token" in str(result_of(reply).get("context")):  # the manager was restarted
-            problem = self.open(seen)
-            reply, problem = (None, problem) if problem else self.call("relay_call", message)
-        if not isinstance(reply, dict):
-            return error_reply(call_id, -32603, problem or "answers no JSON-RPC")
+        is_closed = "relay_token" in str(result_of(reply).get("context"))
+        if is_closed or not isinstance(reply, dict):
+            return error_reply(call_id, -32603, problem or f"answers {json.dumps(reply)[:300]}")
         if meta and is_accepted(result_of(reply)):
-            self.is_over = False
+            token, self.is_over = result_of(reply).get("auth_token"), False
             meta = {**meta, "must_be_known": True}  # in the same league
-            token = result_of(reply).get("auth_token")
             self.registration = {**params, "player_meta": meta, "auth_token": token}
+            self.marks = {*marks, ascii(token)}
         return {**reply, "id": call_id}
-
-    @staticmethod
-    def marks(params):
-        """Returns what only the player itself can put into a registration."""
-        meta = params["player_meta"]
-        marks = params.get("auth_token"), meta.get("registration_key"), meta.get("contact_endpoint")
-        return {ascii(mark) for mark in marks if mark}
 
     def call(self, tool, params, timeout=15):
         return call(self.manager, tool, {"relay_token": self.token, **params}, timeout)
 
-    def open(self, seen):
-        """Opens the relay, unless another thread has done it, and registers the player again if the
-        manager has lost the relay. Returns a problem, or None."""
-        with self.lock:
-            if self.opened != seen:
-                return None
-            reply, problem = self.call("open_relay", {})
-            opened = result_of(reply)
-            if result_of(reply, "error").get("code") == -32601:
-                return "has no relay: ask your teacher to start it with `league class`"
-            if "contact_endpoint" not in opened:
-                return problem or f"answers {json.dumps(reply)[:300]}, and opens no relay"
-            self.opened += 1
-        if not seen:
+    def open(self):
+        """Opens the relay, perhaps again. Returns a problem, or None."""
+        reply, problem = self.call("open_relay", {})
+        opened = result_of(reply)
+        if result_of(reply, "error").get("code") == -32601:
+            return "has no relay: ask your teacher to start it with `league class`"
+        if "contact_endpoint" not in opened:
+            return problem or f"answers {json.dumps(reply)[:300]}, and opens no relay"
+        if not self.is_open:
+            self.is_open = True
             if opened.get("warning"):
                 print_line(str(opened["warning"]), sys.stderr)
             threading.Thread(target=self.poll, daemon=True).start()
-        message, reply = {"method": "register_player", "params": self.registration}, None
-        while seen and self.registration and not self.is_over and not result_of(reply):
-            time.sleep(0.5 if reply is None else 1)
-            reply, _ = self.call("relay_call", message)
         return None
+
+    def register_again(self):
+        """Registers the player again if no other thread does: the manager was restarted."""
+        body = json.dumps({"method": "register_player", "params": self.registration, "id": 1})
+        if self.registration and self.lock.acquire(blocking=False):
+            while not self.is_over and not result_of(self.respond(body)):
+                time.sleep(1)
+            self.lock.release()
 
     def poll(self):
         """Answers requests. While the player works on one, another thread waits for the next."""
         answers, thread = [], threading.current_thread()
         while True:
-            seen, known = self.opened, [*self.unanswered]
             self.waiting.add(thread)
-            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": known}
+            poll = {"wait_sec": POLL_TIME, "answers": answers, "known": [*self.unanswered]}
             reply, _ = self.call("relay_next", poll, POLL_TIME + 5)
             self.waiting.discard(thread)
             requests = result_of(reply).get("requests")
             if requests is None:  # next time, the same answers again
                 if reply is not None:
-                    self.open(seen)  # a restarted manager does not know the relay
+                    self.register_again()
                 time.sleep(0.5)
                 continue
             self.unanswered.difference_update(answer["number"] for answer in answers)
@@ -612,7 +601,7 @@ class Relay:
         """Returns the player's answer to a request. If nobody is there, nobody answers: the request
         comes again each second, and the player may be started again."""
         number, body = request["number"], request["body"]
-        reply, problem = self.ask(body)
+        reply, problem = post(self.endpoint, body, CALL_TIME)
         if problem and problem.startswith("cannot be reached"):
             return self.unanswered.discard(number)
         self.is_over |= result_of(body, "params").get("message_type") == "LEAGUE_COMPLETED"
@@ -628,12 +617,22 @@ class Relay:
             time.sleep(0.05)
 
 
-def describe(error, file):
-    """Returns where in a student's file an exception was raised, and its text."""
+def describe(error, *files):
+    """Returns where in these files an exception was raised, and its text."""
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == file]
+    own = [frame for frame in frames if frame.filename in files]
     place = f" in line {own[-1].lineno}, `{own[-1].line}`" if own else ""
     return place, traceback.format_exception_only(type(error), error)[-1].strip()
+
+
+def print_exception(error):
+    """Prints an exception outside of `choose` in one line."""
+    place, text = describe(error, __file__, sys.modules["__main__"].__file__)
+    print_line(f"this program fails{place}: {text}", sys.stderr)
+
+
+sys.excepthook = lambda kind, error, trace: print_exception(error)
+threading.excepthook = lambda fault: print_exception(fault.exc_value)
 
 
 def result_of(reply, name="result"):
@@ -652,11 +651,11 @@ def load_credentials(file, manager):
     try:
         credentials = json.loads(file.read_text(encoding="utf-8-sig"))
         is_ours = credentials["manager"] == manager and credentials["registration_key"]
+        return credentials if is_ours or credentials.get("token") else {}  # perhaps it has moved
     except FileNotFoundError:
         return {}
     except (OSError, ValueError, TypeError, KeyError):
         sys.exit(f"{file} is damaged; put it back, or remove it to register as a new player")
-    return credentials if is_ours or credentials.get("token") else {}  # the manager may have moved
 
 
 def post(url, body, timeout):
@@ -665,12 +664,11 @@ def post(url, body, timeout):
         parts = urllib.parse.urlsplit(url)
         is_secure = parts.scheme == "https"
         connect = http.client.HTTPSConnection if is_secure else http.client.HTTPConnection
-        connection = connect(parts.netloc, timeout=timeout)
-        headers = {"Content-Type": "application/json"}
-        connection.request("POST", parts.path, json.dumps(body), headers)
-        response = connection.getresponse()
-        text = response.read(2 * MAX_BYTES)
-        connection.close()
+        with contextlib.closing(connect(parts.netloc, timeout=timeout)) as connection:
+            headers = {"Content-Type": "application/json"}
+            connection.request("POST", parts.path, json.dumps(body), headers)
+            response = connection.getresponse()
+            text = response.read(2 * MAX_BYTES)
     except (OSError, ValueError, http.client.HTTPException) as error:
         return None, f"cannot be reached: {error or type(error).__name__}"
     try:
@@ -707,36 +705,31 @@ def print_line(text, stream=None):
     stream, text = stream or sys.stdout, sanitize(text)
     if stream.isatty():
         text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
-    stream.write(text + "\n")
-    stream.flush()
+    print(text + "\n", end="", file=stream, flush=True)
 
 
 OPTIONS = (
     ("manager", "URL", "the league manager, like http://10.0.0.5:8000 [this machine's]"),
     ("display-name", "NAME", "your name in the table [the name of this file]"),
     ("player-id", "ID", "the id to ask for, like P07 [any]"),
-    ("port", "N", "where to listen; 0: any free port [8107 for P07, without an id the "
-     "first free one from 8199 on]"),
-    ("host", "ADDRESS", "the address to listen on [this machine only, or all for a manager "
-     "on another machine]"),
+    ("port", "N", "where to listen; 0: any [8107 for P07, else the first free one from 8199 on]"),
+    ("host", "ADDRESS", "where to listen [this machine only, or all for a manager elsewhere]"),
     ("contact-endpoint", "URL", "where others reach us [the address the manager sees]"),
     ("data", "DIR", "the folder of the saved credentials: our id and token [data]"),
-    ("seed", "N", "makes `random` repeatable"))
-FLAGS = (("relay", "where nobody can call this machine: the manager passes everything on"),
-         ("stay", "when the league is over, join the next one"),
-         ("quiet", "print only problems, and what `choose` prints"),
-         ("until-stdin-closes", "end when standard input closes"))
-IGNORED = ("config", "logs", "league-id")  # a local league gives them to all its players
+    ("seed", "N", "makes `random` repeatable"),
+    ("relay", None, "where nobody can call this machine: the manager passes everything on"),
+    ("stay", None, "when the league is over, join the next one"),
+    ("quiet", None, "print only problems, and what `choose` prints"),
+    ("until-stdin-closes", None, "end when standard input closes"))
 
 
 def parse_args(parser):
     """Returns the options of the command line."""
     for name, value, text in OPTIONS:
-        parser.add_argument(f"--{name}", metavar=value, help=text)
-    for name, text in FLAGS:
-        parser.add_argument(f"--{name}", action="store_true", help=text)
-    for name in IGNORED:
-        parser.add_argument(f"--{name}", help=argparse.SUPPRESS)
+        kind = {"metavar": value} if value else {"action": "store_true"}
+        parser.add_argument(f"--{name}", help=text, **kind)
+    # A local league gives these to all its players.
+    parser.add_argument("--config", "--logs", "--league-id", help=argparse.SUPPRESS)
     args = parser.parse_args()
     args.display_name = args.display_name or pathlib.Path(sys.argv[0]).stem
     if not re.fullmatch(r"P\d{2,4}", args.player_id or "P99"):
@@ -750,15 +743,14 @@ def parse_args(parser):
     args.manager = manager_url(args.manager, parser)
     args.host = "127.0.0.1" if args.relay else args.host  # others need not reach us
     args.relay = Relay(args.manager) if args.relay else None
-    args.address = args.relay.listen() if args.relay else args.manager
+    args.address = args.relay.url if args.relay else args.manager
     return args
 
 
 def manager_url(url, parser):
     """Returns the URL of the manager at an address."""
     url = url or "http://127.0.0.1:8000"  # the name localhost may be unknown
-    if "://" not in url:
-        url = f"http://{url}"
+    url = url if "://" in url else f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
     url = url if url.count("/") > 2 else f"{url}/mcp"
     match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
@@ -774,38 +766,32 @@ def own_address(args):
         return args.host
     if parts.hostname in ("localhost", "::1"):
         return "127.0.0.1"
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.connect((parts.hostname, parts.port or 80))  # sends nothing
-        return probe.getsockname()[0]
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            probe.connect((parts.hostname, parts.port or 80))  # sends nothing
+            return probe.getsockname()[0]
+    except (OSError, UnicodeError):
+        return ""  # at present it has none
 
 
-def current_url(args, port):
-    """Returns the URL under which others reach us now."""
+def current_url(args, before=None):
+    """Returns the URL under which others reach us now, or at present have to reach us."""
     address = own_address(args)
     name = "localhost" if address.startswith("127.") else address
-    return args.contact_endpoint or f"http://{name}:{port}/mcp"
+    return args.contact_endpoint or (f"http://{name}:{args.port}/mcp" if name else before)
 
 
-def listen(args):
-    """Returns a server, and the URL under which others reach it."""
-    try:
-        is_local = own_address(args).startswith("127.")
-    except (OSError, UnicodeError) as error:
-        sys.exit(f"--manager: there is no way to {args.manager} from here: {error}")
-    host = args.host or ("127.0.0.1" if is_local else "0.0.0.0")
-    for port in args.ports:
+def listen(host, ports):
+    """Returns a server at the first free port, which has started."""
+    for port in ports:
         try:
             server = Server((host, port), Handler)
-            break
         except OSError as error:
             problem = f"{host}, port {port}: {error}; take another one with --port (0: any)"
-    else:
-        sys.exit(problem)
-    port = server.server_address[1]
-    url = current_url(args, port)
-    own_hosts = {urllib.parse.urlsplit(url).netloc, f"localhost:{port}", f"127.0.0.1:{port}"}
-    server.own_origins = [[f"http://{name}"] for name in own_hosts]
-    return server, url
+            continue
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        return server
+    sys.exit(problem)
 
 
 def end_with_stdin():
@@ -824,23 +810,23 @@ def play(args, choose, player=Player):
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
         end_with_stdin()
-    server, url = listen(args)
-    name = args.player_id or f"port-{server.server_address[1]}"
+    address = own_address(args)
+    if not address:
+        sys.exit(f"--manager: there is no way to {args.manager} from here")
+    is_local = address.startswith("127.")
+    server = listen(args.host or ("127.0.0.1" if is_local else "0.0.0.0"), args.ports)
+    args.port = server.server_address[1]
+    name = args.player_id or f"port-{args.port}"
     file = pathlib.Path(args.data or "data", "agents", f"{name}.json")
     file.parent.mkdir(parents=True, exist_ok=True)
     credentials = load_credentials(file, args.manager)
-    way = "through its relay" if args.relay else f"listening on {url}"
+    way = "through its relay" if args.relay else f"listening on {current_url(args)}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
-    threading.Thread(target=server.serve_forever, daemon=True).start()
     while True:
-        server.player = player(choose, args, url, file, credentials)
-        if args.relay:
-            args.relay.ask = server.player.answer_relay  # without a detour over HTTP
+        server.player = player(choose, args, file, credentials)
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
-            server.player.check_calls()
-            if server.player.must_register_again():
-                server.player.register(again=True)
+            server.player.check_contact()
         if args.relay:
             args.relay.deliver()
         file.unlink()
@@ -850,29 +836,23 @@ def play(args, choose, player=Player):
         credentials = {}
 
 
-STAND_IN = """Starts a player where nobody can call this machine, and stands in for it: python3
-league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after -- is
-any player of the league, in any language. It is started with --manager and an address of this
-program in addition, and must register there; what it sends is passed on to the league manager, and
-the player is called at the contact_endpoint of its registration. Its standard input is empty, and
-closes when this program ends. A player in Python needs no command: it has --relay."""
-
-
-def stand_in():
-    """Starts the command of a player, and stands in for it. Returns its exit code."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description=STAND_IN,
-                                     usage="%(prog)s --manager URL -- COMMAND ...")
+def stand_in(parser):
+    """Starts a player where nobody can call this machine, and stands in for it: python3
+    league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after
+    -- is any player of the league, in any language. It gets --manager and an address of this
+    program in addition, must register there, and is called at the contact_endpoint of its
+    registration. Its standard input is empty, and closes when this program ends. A player in Python
+    needs no command: it has --relay."""
     parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
-    parser.add_argument("--until-stdin-closes", action="store_true", help=FLAGS[-1][1])
-    end = sys.argv.index("--") if "--" in sys.argv else len(sys.argv)
-    args, command = parser.parse_args(sys.argv[1:end]), sys.argv[end + 1:]
-    if not command:
-        parser.error("expected the command of a player after --, like ./ada")
+    parser.add_argument("--until-stdin-closes", action="store_true", help=OPTIONS[-1][2])
+    parser.add_argument("command", nargs="+", help="the command of the player, like ./ada --stay")
+    args = parser.parse_args()
     relay = Relay(manager_url(args.manager, parser))
     if args.until_stdin_closes:
         end_with_stdin()
+    command = [*args.command, "--manager", relay.url]
     try:
-        player = subprocess.Popen([*command, "--manager", relay.listen()], stdin=subprocess.PIPE)
+        player = subprocess.Popen(command, stdin=subprocess.PIPE)
     except OSError as error:
         sys.exit(f"{command[0]} cannot be started: {error}")
     code = player.wait()
@@ -883,9 +863,10 @@ def stand_in():
 
 def run(choose):
     """Runs a player that chooses with this function; without one, stands in for a command."""
-    parser = argparse.ArgumentParser(allow_abbrev=False, description="A player of the league.")
+    text = "A player of the league." if choose else stand_in.__doc__
+    parser = argparse.ArgumentParser(allow_abbrev=False, description=text)
     try:
-        sys.exit(play(parse_args(parser), choose) if choose else stand_in())
+        sys.exit(play(parse_args(parser), choose) if choose else stand_in(parser))
     except KeyboardInterrupt:
         sys.exit(130)
 

@@ -19,7 +19,6 @@ pub use crate::protocol::Parity;
 
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
-use crate::net::client::{MessageContext, Peer, new_conversation};
 use crate::net::http::Response;
 use crate::net::limits::call_user;
 use crate::net::log::Level;
@@ -32,11 +31,11 @@ use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{Terminal, describe_refusal, print_error};
 use crate::protocol::{
-    AgentKind, AgentState, Envelope, ErrorCode, LeagueQuery, LeagueQueryResponse, PlayerRequest,
-    ProtocolError, QueryType, Record, Reply,
+    AgentKind, AgentState, Envelope, ErrorCode, PlayerRequest, ProtocolError, QueryType, Record,
+    Reply,
 };
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -64,8 +63,6 @@ pub const OPTIONS: &[&str] = &[
 
 /// Interval between writes of the history.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
-/// Maximum time for the manager's answer to a question: a referee waits for us meanwhile.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// The description of a player for language models.
 const INSTRUCTIONS: &str = "A player of the AI Agent League: it plays matches that a referee \
@@ -336,22 +333,7 @@ impl Player {
 
     /// Asks the manager a question. Without an answer nothing is learnt.
     fn ask(&self, credentials: &Credentials, query_type: QueryType) {
-        let query = LeagueQuery {
-            league_id: credentials.league_id.clone(),
-            query_type: json!(query_type),
-            query_params: None,
-        };
-        let context = MessageContext {
-            conversation_id: new_conversation("query"),
-            auth_token: credentials.token.clone(),
-            ..MessageContext::default()
-        };
-        let manager = Peer::manager(&credentials.manager, QUERY_TIMEOUT);
-        let answer = (self.session.program.client).call(&manager, &query, &context);
-        if let Ok(LeagueQueryResponse {
-            data: Some(data), ..
-        }) = answer
-        {
+        if let Some(data) = self.session.query(credentials, query_type) {
             let own_id = &credentials.agent_id;
             let lines = self.state.update(|state| state.learn(own_id, &data));
             lines.iter().for_each(|line| self.print(line));

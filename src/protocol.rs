@@ -2,9 +2,10 @@
 //!
 //! First comes the list `messages!`. It makes four enums: one for the requests to each kind of
 //! agent ([`ManagerRequest`], [`RefereeRequest`], [`PlayerRequest`]), and one for all replies
-//! ([`Reply`]). A row is a request: its name on the wire, its struct, its JSON-RPC method, the
+//! ([`Reply`]). The row of a request has its name on the wire, its struct, its JSON-RPC method, the
 //! struct of its reply, and a description for people and language models. The method is also the
-//! name of the tool for clients of the Model Context Protocol.
+//! name of the tool for clients of the Model Context Protocol. The struct of a request is a
+//! [`Call`], whose `Reply` is the struct behind `=>`. The row of a reply has its name and its struct.
 //!
 //! Then come the structs. A message is parsed and written by the types of its fields:
 //! - An ordinary field must be there and valid.
@@ -16,7 +17,7 @@
 //! To add a message, write a struct and a row of the list. To add a field, write it into the
 //! struct.
 //!
-//! `into()` turns a struct into the enum that has it. A [`Message`] knows its name on the wire
+//! `into()` turns the struct of a reply into a [`Reply`]. A [`Message`] knows its name on the wire
 //! (`name`) and its row (`spec`). [`parse`] makes an [`IncomingMessage`] of JSON: the envelope and
 //! the message. [`to_json`] does the reverse and writes both as one object. If both have a field
 //! of the same name, the message's own field is written.
@@ -288,7 +289,7 @@ impl Envelope {
 /// The description that an agent registers with. Only a referee says how many matches it plays at
 /// once, and whether it takes match tokens from the manager. By its `registration_key`, a secret
 /// that it made itself and keeps on its disk, an agent that lost the manager's answer gets it
-/// again. With `must_be_known` only the league of its token or key accepts it.
+/// again. With `must_be_known` a league that does not know its token or key must reject it.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentMeta {
     pub display_name: String,
@@ -410,7 +411,7 @@ pub struct LeagueStatus {
     pub reason: Option<String>,
 }
 
-/// A round begins, or goes on: its open matches. `match_token` stands in a player's copy: only
+/// The open matches of a round, when it begins or goes on. `match_token` stands in a player's copy: only
 /// an invitation that carries it as `auth_token` is a true one to the player's match of this
 /// round.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -531,7 +532,7 @@ pub struct ChooseMoveResponse {
     pub auth_token: Option<String>,
 }
 
-/// The end of a match. `reason` outside the result is read, but never written.
+/// The end of a match. Other programs may write `reason` here; ours write it in `game_result`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GameOver {
     pub match_id: String,

@@ -150,17 +150,6 @@ impl ToolHooks {
         Ok(())
     }
 
-    /// Starts the agents that run on this machine.
-    fn start_children(&self, manager: &Manager) -> Result<(), Exit> {
-        let Setup {
-            entrants, stored, ..
-        } = &self.setup;
-
-        let children = Children::start(&manager.program, entrants, stored.as_ref())?;
-        *lock(&self.children) = children;
-        Ok(())
-    }
-
     /// Waits for the agents of this machine: the league does not begin without them.
     fn wait_for_children(&self, manager: &Manager) -> Result<(), Exit> {
         let mut named_at = Instant::now();
@@ -234,7 +223,11 @@ impl ManagerHooks for ToolHooks {
 
         let is_closed = manager.store.read(|league| league.closed);
         if self.setup.kind != LeagueKind::Serve && !is_closed {
-            self.start_children(manager)?;
+            let Setup {
+                entrants, stored, ..
+            } = &self.setup;
+            let children = Children::start(&manager.program, entrants, stored.as_ref())?;
+            *lock(&self.children) = children;
         }
 
         self.wait_for_children(manager)?;

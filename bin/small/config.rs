@@ -31,7 +31,8 @@ pub fn read_options() -> Result<Options, String> {
             println!("{USAGE}");
             process::exit(0);
         }
-        let value = words.next().unwrap_or_default();
+        let value =
+            (words.next()).ok_or_else(|| format!("{name}: its value is missing; {USAGE}"))?;
         let wrong = format!("{name} {value}: unknown option or wrong value; {USAGE}");
         match name.as_str() {
             "--port" => options.port = Some(value.parse().map_err(|_| wrong)?),
@@ -68,7 +69,7 @@ impl Timeouts {
             GameInvitation::NAME => self.game_join_ack_timeout_sec,
             ChooseParityCall::NAME => self.move_timeout_sec,
             GameOver::NAME | GameError::NAME => self.game_over_timeout_sec,
-            _ => self.generic_response_timeout_sec,
+            _ => self.generic_response_timeout_sec, // a message to think about needs its own line
         })
     }
 }

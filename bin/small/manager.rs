@@ -82,9 +82,10 @@ fn run() -> Result<(), String> {
 }
 
 impl Manager {
-    /// Locks the league. `for m in manager.league().matches` holds the lock until the loop is over, and
-    /// so do `while let` and `match`: in their bodies do not call this again, it would wait for itself
-    /// for ever. After a panic of a thread that holds the lock, `unwrap` panics in all others, too.
+    /// Locks the league. In the head of a `for`, `while let`, `if let` or `match`, and among the
+    /// arguments of a call, the lock is held to the end of the whole statement: do not call this again
+    /// inside, it would wait for itself for ever. Put what you need into a `let` of its own first.
+    /// After a panic of a thread that holds the lock, `unwrap` panics in all others, too.
     fn league(&self) -> MutexGuard<'_, League> {
         self.league.lock().unwrap()
     }
@@ -199,14 +200,14 @@ impl Manager {
         members.retain(|member| kind.is_none_or(|kind| member.kind == kind));
         thread::scope(|scope| {
             for member in members {
-                let member = Destination {
+                let to = Destination {
                     id: member.id,
                     url: member.meta.contact_endpoint,
                     token: member.token,
                     conversation_id: conversation_id.clone(),
                 };
                 scope.spawn(move || {
-                    let _ = self.agent.call_with_retries(&member, notice); // the log says it
+                    let _ = self.agent.call_with_retries(&to, notice); // the log says it
                 });
             }
         });
@@ -279,9 +280,10 @@ impl Manager {
 
         // Start the league if this was the last agent that it waited for.
         let players = league.ids_of(AgentKind::Player).len();
-        if players >= self.wanted_players {
-            let started = league.start();
-            started.unwrap_or_else(|missing| println!("{missing}"));
+        if players >= self.wanted_players
+            && let Err(missing) = league.start()
+        {
+            println!("{missing}");
         }
         match kind {
             AgentKind::Referee => RefereeRegisterResponse::from(response).into(),
@@ -315,12 +317,14 @@ impl Manager {
         };
         // A report has the same facts as GAME_OVER in another form: compare that one.
         let result = games::game_result(&report.result);
-        if *the_match.result.get_or_insert(result.clone()) != result {
-            return Err(ProtocolError::mismatch(
-                "result",
-                "another result is recorded",
-            ));
+        if the_match
+            .result
+            .as_ref()
+            .is_some_and(|first| *first != result)
+        {
+            return Err(ProtocolError::mismatch("result", "another one is recorded"));
         }
+        the_match.result = Some(result);
         Ok(Reply::MatchResultAck(MatchResultAck {
             match_id: report.match_id.clone(),
             status: "recorded".to_string(),
@@ -339,9 +343,10 @@ impl Manager {
 
 /// Returns a line about a match and its result.
 fn describe(league: &League, the_match: &Match, result: &GameResult) -> String {
-    let [a, b] = the_match.players.each_ref().map(|id| league.name_of(id));
+    let name = |id: &String| format!("{} {id}", league.name_of(id));
+    let [a, b] = the_match.players.each_ref().map(name);
     let outcome = match &result.winner_player_id {
-        Some(winner) => format!("{} wins", league.name_of(winner)),
+        Some(winner) => format!("{} wins", name(winner)),
         None if result.status == ResultStatus::Draw => "a draw".to_string(),
         None => "both lose".to_string(),
     };
@@ -356,19 +361,15 @@ fn print_table(standings: &[Standing]) {
     let mut totals = BTreeMap::new();
     for row in standings {
         let (id, name) = (&row.player_id, &row.display_name);
-        print!("{:4}  {id:4}  {name:16}  {:6}", row.rank, row.played);
         println!(
-            "  {:4}  {:5}  {:6}  {:6}",
-            row.wins, row.draws, row.losses, row.points
+            "{:4}  {id:4}  {name:16}  {:6}  {:4}  {:5}  {:6}  {:6}",
+            row.rank, row.played, row.wins, row.draws, row.losses, row.points
         );
         if row.rank == 1 {
-            champions.push(name.as_str());
+            champions.push(format!("{name} {id}"));
         }
 
-        // `even P02` and `even P04` are two players of one name.
-        let (points, played) = totals
-            .entry(name.trim_end_matches(id).trim_end())
-            .or_insert((0, 0));
+        let (points, played) = totals.entry(name).or_insert((0, 0));
         *points += row.points;
         *played += row.played;
     }

@@ -64,7 +64,7 @@ pub fn start(kind: AgentKind) -> Result<(Agent, Server, Options), String> {
     let usual_port = (kind == AgentKind::Manager).then_some(manager.port);
     let port = options.port.or(usual_port).ok_or("--port N is missing")?;
     let server = Server::http(("127.0.0.1", port))
-        .map_err(|error| format!("port {port}: {error}; --port N names another one"))?;
+        .map_err(|error| format!("port {port}: {error}; is another league running?"))?;
 
     // Open the log.
     let id = match kind {
@@ -107,7 +107,8 @@ impl Agent {
     }
 
     /// Writes a line into the log: what happened to a message, and the message itself or what else is
-    /// to be said. Tokens are masked: `tok-p01-***`.
+    /// to be said. Tokens are masked: `tok-p01-***`. A key `elapsed_ms` with the milliseconds of a call
+    /// would stand beside its arrow in `make trace`.
     pub fn log(&self, event_type: &str, peer: &str, message: &Value, content: &Value) {
         let line = json!({
             "timestamp": Timestamp::now_with_millis(),
@@ -223,7 +224,7 @@ impl Agent {
     /// Returns the description with which the agent registers.
     pub fn meta(&self, name: &str) -> AgentMeta {
         AgentMeta {
-            display_name: format!("{name} {}", self.id),
+            display_name: name.to_string(),
             version: "1.0.0".to_string(),
             game_types: vec![EVEN_ODD.to_string()],
             contact_endpoint: self.url.clone(),

@@ -27,13 +27,16 @@ struct Turn {
     /// Empty if the referee does not say it.
     opponent_id: String,
     match_id: String,
-    /// Our matches so far, oldest first.
+    /// Our matches so far, oldest first. In the small league all opponents are met once, so none of
+    /// them was against this one.
     history: Vec<GameOver>,
     agent: Arc<Agent>,
 }
 
 impl Turn {
     /// Returns even or odd at random. With `--seed` it is the same in every run, and at every call.
+    /// `fastrand::bool()` would not be: each request has a thread of its own, which `fastrand::seed` in
+    /// `main` does not reach.
     fn random(&self) -> Parity {
         [Parity::Even, Parity::Odd][self.agent.random(&self.match_id).usize(..2)]
     }

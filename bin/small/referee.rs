@@ -72,7 +72,8 @@ fn run() -> Result<(), String> {
     //
     // If you let a few threads take the matches from a queue instead, beware: `while let Ok(m) =
     // queue.lock().unwrap().recv()` holds the lock while it plays `m`, so one match is played at a
-    // time. `let m = queue.lock().unwrap().recv();` releases it at the end of its line.
+    // time. `let m = queue.lock().unwrap().recv();` releases it at the end of its line. After the loop
+    // drop the sender of the queue: else its threads wait for ever, and the referee does not end.
     let mut known = HashSet::new();
     thread::scope(|scope| {
         for message in accepted {
@@ -100,9 +101,9 @@ impl Match {
         // Invite both at the same time. A player that does not join loses. `forfeit` makes the result
         // of a match in which a player has failed: the other one wins, or both lose.
         self.enter(MatchState::WaitingForPlayers);
-        let joined = both(|seat| self.invite(seat));
-        if joined != [Ok(()), Ok(())] {
-            return GAME.forfeit(&players, &[], &joined.map(Result::err));
+        let failures = both(|seat| self.invite(seat).err());
+        if failures != [None, None] {
+            return GAME.forfeit(&players, &[], &failures);
         }
 
         // Ask both at the same time. A player that gives no legal choice loses: it has no move.

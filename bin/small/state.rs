@@ -79,6 +79,7 @@ impl League {
         self.members.iter().find(|member| member.id == id)
     }
 
+    /// Returns the name of a member. Several members may have the same.
     pub fn name_of(&self, id: &str) -> String {
         self.member(id)
             .map_or(id.to_string(), |member| member.meta.display_name.clone())
@@ -140,6 +141,7 @@ impl League {
         Ok(())
     }
 
+    /// Returns the number of the last round of the schedule, which is complete before round 1.
     pub fn total_rounds(&self) -> u32 {
         self.matches.last().map_or(0, |last| last.round_id)
     }

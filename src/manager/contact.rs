@@ -33,8 +33,6 @@ pub struct Contact {
     pub health: Health,
     /// The time by which a referee must have reported, once it has received its matches.
     pub report_by: Option<Moment>,
-    /// The time that it took for its last answer, in milliseconds.
-    pub response_ms: Option<u32>,
     /// The number of its registrations since this program started.
     pub registrations: u32,
     /// What it has been told; `None` if it must be told everything that still matters.
@@ -93,7 +91,6 @@ impl Contact {
             kind,
             health: Health::Answering,
             report_by: None,
-            response_ms: None,
             registrations: 0,
             progress: None,
             attempts: Attempts::new(system.retry_policy),
@@ -232,6 +229,11 @@ impl Contact {
             let next = self.reset_at.map(|last| last.plus(RESET_INTERVAL));
             self.reset_at = next.max(Some(now));
         }
+    }
+
+    /// Returns true if the agent has been called since this program started.
+    pub fn was_called(&self) -> bool {
+        self.called_at.is_some()
     }
 
     /// Returns true if the agent must be told everything again that still matters.

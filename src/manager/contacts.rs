@@ -155,12 +155,12 @@ impl Contacts {
         drop(inner);
 
         let result = self.send(id, &call, text);
-        self.record(id, &call, &result, started);
+        self.record(id, &call, &result);
         Duration::ZERO
     }
 
     /// Records the result of a call, and wakes the round loop if it may wait for it.
-    fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>, started: Moment) {
+    fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>) {
         let now = Moment::now();
         let mut inner = lock(&self.inner);
         let table = &mut inner.table;
@@ -168,12 +168,9 @@ impl Contacts {
             return;
         };
 
-        let before = (contact.health.clone(), contact.response_ms.is_some());
+        let before = (contact.health.clone(), contact.was_called());
         contact.record(call, result, now);
-        if result.is_ok() {
-            contact.response_ms = Some(now.time_left(started).as_millis() as u32);
-        }
-        let is_changed = before != (contact.health.clone(), contact.response_ms.is_some());
+        let is_changed = before != (contact.health.clone(), contact.was_called());
 
         let kind = contact.kind;
         let is_last = call.notification.is_some() && table.are_settled(kind);

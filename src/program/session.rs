@@ -17,8 +17,9 @@ use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
 use crate::net::log::Level;
 use crate::net::sync::{Shared, secret};
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, ErrorCode, LeagueRegisterRequest, LeagueRegisterResponse,
-    ProtocolError, RefereeRegisterRequest, RegistrationStatus, RoundCompleted,
+    AgentKind, AgentMeta, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueRegisterRequest,
+    LeagueRegisterResponse, ProtocolError, QueryType, RefereeRegisterRequest, RegistrationStatus,
+    RoundCompleted,
 };
 use crate::values::{Endpoint, check_identifier, constant_time_eq};
 use serde_json::{Value, json};
@@ -32,6 +33,8 @@ use std::time::{Duration, Instant};
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which an agent finds out whether it must register again.
 const CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Maximum time for the manager's answer to a question.
+const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of ping intervals without a word of the manager after which an agent registers again.
 const MAX_SILENCE: u32 = 2;
 /// Number of ping intervals without a word of the manager after which an agent ends.
@@ -370,9 +373,10 @@ impl Session {
     ) -> Result<LeagueRegisterResponse, CallError> {
         let entry = &self.program.entry;
         let operator_token = self.program.operator_token.as_ref();
+        let own_token = credentials.token.as_ref().filter(|_| !credentials.is_over);
         let context = MessageContext {
             conversation_id: self.conversation_id.clone(),
-            auth_token: operator_token.or(credentials.token.as_ref()).cloned(),
+            auth_token: operator_token.or(own_token).cloned(),
             ..MessageContext::default()
         };
         let is_referee = self.program.kind == AgentKind::Referee;
@@ -432,6 +436,24 @@ impl Session {
         self.state.lock().is_active = true;
         self.record_ping(token);
         Ok(credentials)
+    }
+
+    /// Asks the manager about the league, or about this agent. Returns nothing if it does not answer
+    /// at once: a referee waits for us meanwhile.
+    pub fn query(&self, own: &Credentials, query_type: QueryType) -> Option<JsonObject> {
+        let query = LeagueQuery {
+            league_id: own.league_id.clone(),
+            query_type: json!(query_type),
+            query_params: None,
+        };
+        let context = MessageContext {
+            conversation_id: new_conversation("query"),
+            auth_token: own.token.clone(),
+            ..MessageContext::default()
+        };
+        let manager = Peer::manager(&own.manager, QUERY_TIMEOUT);
+        let answer = self.program.client.call(&manager, &query, &context);
+        answer.ok()?.data
     }
 
     /// Records that the manager does not know our token any more, so that the agent registers again.

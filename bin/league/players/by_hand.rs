@@ -13,7 +13,6 @@ use crate::show::render;
 use crate::show::trace::COMMENT;
 use league::games::{self, tic_tac_toe};
 use league::net::agent::{HandlerError, Tool, Toolbox};
-use league::net::client::{MessageContext, Peer, new_conversation};
 use league::net::http::Response;
 use league::net::log::{Content, Log};
 use league::net::sync::Shared;
@@ -21,7 +20,7 @@ use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
 use league::program::terminal::{Terminal, sanitize};
-use league::protocol::{ErrorCode, LeagueQuery, ProtocolError, QueryType, ResultStatus};
+use league::protocol::{ErrorCode, ProtocolError, QueryType, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -56,8 +55,6 @@ const MAKE_CHOICE: &str = "Chooses one of the legal_moves in the match that next
 const TURN_TIMEOUT: Duration = Duration::from_secs(25);
 /// Time before the deadline at which the strategy chooses.
 const MARGIN: Duration = Duration::from_secs(2);
-/// Maximum time that the manager may take to send the table.
-const QUERY_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of past matches that are shown.
 const MAX_HISTORY: usize = 50;
 /// Maximum length of a note, in characters.
@@ -200,7 +197,9 @@ impl PlayerHooks for ByHand {
         let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
             let mut turn = self.next_turn();
-            turn["table"] = json!(table(session));
+            let own = session.credentials();
+            let table = own.and_then(|own| session.query(&own, QueryType::GetStandings));
+            turn["table"] = json!(table.and_then(|mut table| table.remove("standings")));
             Ok(turn)
         });
         let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
@@ -248,24 +247,6 @@ impl PlayerHooks for ByHand {
     fn over(&self) {
         self.table.update(|table| table.is_over = true);
     }
-}
-
-/// Asks the manager for the table, which has the names of the players.
-fn table(session: &Session) -> Option<Value> {
-    let own = session.credentials()?;
-    let query = LeagueQuery {
-        league_id: own.league_id.clone(),
-        query_type: json!(QueryType::GetStandings),
-        query_params: None,
-    };
-    let context = MessageContext {
-        conversation_id: new_conversation("table"),
-        auth_token: own.token.clone(),
-        ..MessageContext::default()
-    };
-    let manager = Peer::manager(&own.manager, QUERY_TIMEOUT);
-    let answer = session.program.client.call(&manager, &query, &context);
-    answer.ok()?.data?.remove("standings")
 }
 
 /// Writes the reason of a choice into the log, where the trace of the match finds it.

@@ -285,9 +285,7 @@ fn agent_view(league: &League, member: &Member) -> AgentView {
         public_trouble: None,
         rehearsal: None,
         endpoint: Some(member.meta.contact_endpoint.clone()),
-        answers_in_ms: None,
         technical_losses: stats.map(|stats| stats.technical_losses),
-        choices: stats.map(|stats| stats.choices),
     }
 }
 
@@ -295,11 +293,9 @@ impl AgentView {
     /// Adds whether the agent answers.
     fn add_status(&mut self, contact: &Contact) {
         let error = contact.health.error();
-        let was_called = error.is_some() || contact.response_ms.is_some();
-        self.reachable = was_called.then_some(error.is_none());
+        self.reachable = contact.was_called().then_some(error.is_none());
         self.trouble = error.map(CallError::explain);
         self.public_trouble = error.map(CallError::explain_in_public);
-        self.answers_in_ms = contact.response_ms;
     }
 }
 

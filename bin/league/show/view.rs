@@ -7,7 +7,6 @@
 
 use league::games::{self, Move, Scoring};
 use league::json::nullable;
-use league::manager::standings::ChoiceCounts;
 use league::protocol::{
     AgentKind, AgentState, Champion, LeaguePhase, MoveMade, Parity, ResultStatus, Standing,
 };
@@ -117,11 +116,7 @@ pub struct AgentView {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub endpoint: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub answers_in_ms: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub technical_losses: Option<u32>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub choices: Option<ChoiceCounts>,
 }
 
 /// A round, and the version of the document in which something changed in it last.

@@ -64,18 +64,6 @@ struct ChildAgent {
 }
 
 impl ChildAgent {
-    /// Starts an agent.
-    fn start(id: String, player: Option<&Entrant>, mut command: Command) -> io::Result<ChildAgent> {
-        let process = start_process(&mut command, player)?;
-        Ok(ChildAgent {
-            id,
-            player: player.cloned(),
-            command,
-            process,
-            is_reported: false,
-        })
-    }
-
     /// Returns the name and the id of a player, or the id of a referee.
     fn name(&self) -> String {
         match &self.player {
@@ -127,7 +115,14 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            children.push(ChildAgent::start(id, player, command)?);
+            let process = start_process(&mut command, player)?;
+            children.push(ChildAgent {
+                id,
+                player: player.cloned(),
+                command,
+                process,
+                is_reported: false,
+            });
         }
 
         Ok(Children(children))
