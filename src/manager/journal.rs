@@ -72,9 +72,14 @@ impl Store {
         if must_archive {
             // Close the journal, since Windows moves no folder with an open file. It is moved last,
             // so that a manager that is killed in between finds it at its next start.
+            let is_damaged = journal.is_err();
             drop(journal);
-            storage::archive(&data.join("matches").join(league_id))?;
-            storage::archive(&folder)?;
+            storage::move_aside(&data.join("matches").join(league_id))?;
+            if is_damaged {
+                storage::archive(&folder)?;
+            } else {
+                storage::move_aside(&folder)?;
+            }
             league = League::new(league.config);
             journal = open_journal(&path, &mut league);
         }

@@ -38,7 +38,7 @@ impl History {
         is_new_registration: bool,
     ) -> io::Result<History> {
         if is_new_registration {
-            storage::archive(folder)?;
+            storage::move_aside(folder)?;
         }
 
         let path = folder.join("history.json");

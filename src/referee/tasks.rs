@@ -248,7 +248,7 @@ impl Tasks {
     pub fn open(&mut self, folder: &Path, is_new: bool) -> io::Result<()> {
         if is_new {
             *self = Tasks::new(self.retry_policy); // it closes its file: Windows moves the folder
-            storage::archive(folder)?;
+            storage::move_aside(folder)?;
         }
         if self.file.is_some() {
             return Ok(());

@@ -265,13 +265,13 @@ fn only_what_the_referee_has_sent_and_its_replies_are_drawn() {
     let found = || find_lines(&logs, "paper", "R1M1").unwrap().len();
     assert_eq!(found(), 4);
     let start = plain_line("09:59:00 league_manager league_begun - -");
-    fs::create_dir_all(logs.join("league/paper")).unwrap();
-    fs::write(
-        logs.join("league/paper/league.log.jsonl"),
-        format!("{start}\n"),
-    )
-    .unwrap();
-    assert_eq!(found(), 3);
+    for file in ["league/paper/league", "system/orchestrator"] {
+        let path = logs.join(format!("{file}.log.jsonl"));
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(&path, format!("{start}\n")).unwrap();
+        assert_eq!(found(), 3, "{file}");
+        fs::remove_file(path).unwrap();
+    }
 }
 
 /// A line, its other fields, and its row.

@@ -101,9 +101,12 @@ pub fn page(
 /// and the comments of all agents. Another league may have used the same folder.
 pub fn find_lines(folder: &Path, league_id: &str, match_id: &str) -> io::Result<Vec<Value>> {
     let (agents, league) = (folder.join("agents"), folder.join("league").join(league_id));
-    let begun = read_lines(&league, &[LEAGUE_BEGUN], |line| {
-        text(line, "event_type") == LEAGUE_BEGUN
-    })?;
+    let mut begun = Vec::new();
+    for folder in [&league, &folder.join("system")] {
+        begun.extend(read_lines(folder, &[LEAGUE_BEGUN], |line| {
+            text(line, "event_type") == LEAGUE_BEGUN
+        })?);
+    }
     let begun = begun.iter().map(|line| text(line, "timestamp")).max();
     let invitations = read_lines(&agents, &[match_id], |line| {
         is_of_referee(line)

@@ -364,6 +364,8 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
     let path = Path::new(command.get_program());
     let hint = match error.kind() {
         _ if path.extension().is_some_and(|extension| extension == "py") => {
+            let copy = Path::new("bin").join(path); // where a new player lies
+            let path = if copy.is_file() { &copy } else { path };
             format!("type \"{PYTHON} {}\"", path.display())
         }
         io::ErrorKind::PermissionDenied => "chmod +x makes it a program".into(),
