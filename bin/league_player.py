@@ -83,6 +83,11 @@ class NoAnswer(Exception):
     """We cannot answer. The reason has been printed."""
 
 
+def with_id(row):
+    """Returns the name and the id of a row of the table."""
+    return f"{row.get('display_name') or row.get('player_id')} ({row.get('player_id')})"
+
+
 class Player:
     """The state of this player in one league, and its answers."""
 
@@ -353,37 +358,43 @@ class Player:
         print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
     def sentence(self, result, choices, opponent_id, reason):
-        """Returns a sentence about the result of a match, with names."""
-        name, winner = self.names.get(opponent_id, opponent_id), result.get("winner_player_id")
-        own, theirs = choices.get(self.id), choices.get(opponent_id)
-        number = result.get("drawn_number")
-        if result.get("status") == "TECHNICAL_LOSS":
-            if winner is None:
-                return f"you and {name} both failed, so nobody wins"
-            who, loser, end = "you", self.id, f"{name} wins"
-            if winner == self.id:
-                who, loser, end = name, opponent_id, "you win"
-            # Like "P02 gave no answer within 30 s, at the last of 3 attempts - P01 wins by default"
-            known = re.match(f"{re.escape(loser)} (.+?)(, at the last of .+)? - ", reason)
-            how = f"{who} {known[1] if known else 'failed'}".replace("you was ", "you were ")
-            return f"{how}, so {end}"
-        verb = {self.id: "beat", None: "drew with"}.get(winner, "lost to")
-        if own and theirs and isinstance(number, int):
-            return f"you ({own}) {verb} {name} ({theirs}), the number was {number}"
-        for player_id in (self.id, opponent_id):
-            reason = reason.replace(player_id, self.names.get(player_id, player_id), 1)
-        return f"you {verb} {name}: {reason}"
+        """Returns a sentence about the result of a match, with names: the winner stands first."""
+        players, winner = [self.id, opponent_id], result.get("winner_player_id")
+        if winner == opponent_id:
+            players.reverse()
+        names = {**self.names, self.id: "you"}
+        first, second = (names.get(player_id, player_id)
+                         + (f" ({choices[player_id]})" if choices.get(player_id) else "")
+                         for player_id in players)
+        text = f"{first} and {second} both lost technically"
+        if result.get("status") == "DRAW":
+            text = f"{first} and {second} drew"
+        elif winner:
+            is_win = result.get("status") == "WIN"
+            text = f"{first} beat {second}" if is_win else f"{first} won, {second} lost technically"
+        if isinstance(result.get("drawn_number"), int):
+            return f"{text}: the number was {result['drawn_number']}"
+        # The reason ends with the winner. Its quoted texts, the odd parts, stay as they were sent.
+        parts = re.split(r'("(?:[^"\\]|\\.)*")', reason.rsplit(" - ", 1)[0])
+        for player_id in players:
+            parts[::2] = [part.replace(player_id, names.get(player_id, player_id), 1)
+                          for part in parts[::2]]
+        return f"{text}: {''.join(parts)}" if reason else text
 
     def print_end(self, message):
         """Prints who has won the league, and our place."""
         champion, rows = message.get("champion"), message.get("final_standings")
-        if isinstance(champion, dict):
-            print_line(f"Champion: {champion.get('display_name')} ({champion.get('player_id')}) "
-                       f"with {champion.get('points')} points")
-        for row in rows if isinstance(rows, list) else []:
-            if isinstance(row, dict) and row.get("player_id") == self.id:
-                place, points = row.get("rank"), row.get("points")
-                print_line(f"You are {place} of {len(rows)} with {points} points")
+        if not isinstance(champion, dict) or not isinstance(rows, list):
+            return
+        points, rows = champion.get("points"), [row for row in rows if isinstance(row, dict)]
+        equal = [with_id(row) for row in rows if row.get("points") == points
+                 and row.get("player_id") != champion.get("player_id")]
+        also = f", as many as {' and '.join(equal)}" if equal else ""
+        print_line(f"Champion: {with_id(champion)} with {points} points{also}")
+        for row in rows:
+            if row.get("player_id") == self.id:
+                place, own = row.get("rank"), row.get("points")
+                print_line(f"You are {place} of {len(rows)} with {own} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
