@@ -197,9 +197,12 @@ impl PlayerHooks for ByHand {
         let next_turn = Tool::new("next_turn", NEXT_TURN, |arguments: NextTurn, peer| {
             check_caller(session, arguments.auth_token.as_deref(), peer)?;
             let mut turn = self.next_turn();
-            let own = session.credentials();
-            let table = own.and_then(|own| session.query(&own, QueryType::GetStandings));
-            turn["table"] = json!(table.and_then(|mut table| table.remove("standings")));
+            let table = session.credentials().and_then(|own| {
+                session
+                    .query(&own, QueryType::GetStandings)?
+                    .remove("standings")
+            });
+            turn["table"] = json!(table);
             Ok(turn)
         });
         let make_choice = Tool::new("make_choice", MAKE_CHOICE, |arguments: MakeChoice, peer| {
