@@ -6,7 +6,7 @@
 //! describes all their messages.
 //!
 //! The repository has two chapters. Chapter one is the **small league** in `bin/small`: the same
-//! protocol in six short files, for agents that keep to it. Read it first, in an evening:
+//! protocol in six files, for agents that keep to it. Read it first, in an evening:
 //! `player.rs`, `referee.rs`, `manager.rs`, `state.rs`, `net.rs`, `config.rs`, with `protocol.rs`
 //! open. Chapter two is this library: the same league among strangers.
 //!

@@ -5,7 +5,7 @@
 //! accepts what the referee of a match reports, and waits for each agent that it calls. The manager
 //! of chapter two, the league among strangers (`src/manager/`), writes a journal before it answers
 //! (`journal.rs` there), checks a report by playing its moves again (`results.rs`), replaces a lost
-//! referee (`rounds.rs`), and lets a slow agent delay only itself (`notifier.rs`).
+//! referee (`rounds.rs`), and lets a slow agent delay only itself (`contacts.rs`).
 
 mod config;
 mod net;

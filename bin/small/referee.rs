@@ -2,8 +2,7 @@
 //!
 //! It plays all its matches at once, and a result that the manager does not acknowledge is lost. The
 //! referee of chapter two, the league among strangers, keeps results on disk until they are
-//! acknowledged (`src/referee/outbox.rs`), and takes the tokens of a match from the manager
-//! (`src/referee/assignments.rs`).
+//! acknowledged, and takes the tokens of a match from the manager (`src/referee/tasks.rs`).
 
 mod config;
 mod net;
