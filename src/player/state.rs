@@ -112,11 +112,7 @@ impl PlayerState {
                 Ok(self.turn(from, as_move_call(call), now)?)
             }
             PlayerRequest::GameOver(over) => {
-                if self
-                    .invitations
-                    .find(&from.envelope, &over.match_id)
-                    .is_err()
-                {
+                if !self.invitations.is_announced(&over.match_id) {
                     self.await_announcement(from, &over.match_id, now)?;
                 }
                 Ok(self.record_result(from, over)?)
