@@ -14,7 +14,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 /// The importance of a line.
@@ -57,7 +57,7 @@ pub struct Log {
     root: PathBuf,
     /// The name of the program in its lines.
     component: Mutex<String>,
-    file: OnceLock<File>,
+    file: Mutex<Option<File>>,
     /// The last failure of our own machine.
     last_error: Mutex<String>,
     unknown: Mutex<UnknownLines>,
@@ -75,7 +75,7 @@ impl Log {
         Log {
             root: root.into(),
             component: Mutex::new(component.into()),
-            file: OnceLock::new(),
+            file: Mutex::default(),
             last_error: Mutex::default(),
             unknown: Mutex::new(UnknownLines {
                 since: Instant::now(),
@@ -88,7 +88,7 @@ impl Log {
     pub fn open(&self, name: &str) {
         let path = self.root.join(format!("{name}.log.jsonl"));
         match append_to(&path) {
-            Ok(file) => drop(self.file.set(file)),
+            Ok(file) => *lock(&self.file) = Some(file),
             Err(error) => eprintln!("{}: {error}; nothing is logged", path.display()),
         }
     }
@@ -131,11 +131,11 @@ impl Log {
         lock(&self.component).clone()
     }
 
-    /// Writes a line, in one write: others may write to the same file. A log that cannot be written
-    /// stops nothing.
+    /// Writes a line. The lock is not held while the line is made; without it lines of two threads
+    /// would mix on Windows. A log that cannot be written stops nothing.
     fn write(&self, level: Level, event_type: &str, fields: &[Field], content: Content) {
-        if let Some(mut file) = self.file.get() {
-            let line = line(&self.component(), level, event_type, fields, content);
+        let line = line(&self.component(), level, event_type, fields, content);
+        if let Some(file) = &mut *lock(&self.file) {
             let _ = file.write_all(&line);
         }
     }

@@ -321,7 +321,7 @@ fn copied_credentials_name_the_folder_of_their_player() {
     first.line("is P01");
     let copy = test.folder.join("copy");
     fs::create_dir_all(copy.join("agents")).unwrap();
-    let file = copy.join("agents/P01.json");
+    let file = copy.join("agents").join("P01.json");
     fs::copy(test.folder.join("data/agents/P01.json"), &file).unwrap();
 
     let start = || {
