@@ -39,6 +39,11 @@ class Server(socketserver.ThreadingTCPServer):  # answers each request in a thre
     daemon_threads, request_queue_size = True, 100
     allow_reuse_address = os.name != "nt"  # on Windows, two programs would share the port
 
+    def start(self, player):
+        """Answers requests from now on, for this player."""
+        self.player = player
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
     def handle_error(self, *_):
         """Prints nothing if a caller hangs up before it has the answer."""
 
@@ -528,8 +533,8 @@ class Relay:
         self.waiting = set()  # the threads that wait for requests
         self.unanswered = set()  # the numbers of requests whose answers the manager does not have
         server = listen("127.0.0.1", [0])
-        server.player = self
         self.url = f"http://127.0.0.1:{server.server_address[1]}/mcp"  # where the player calls us
+        server.start(self)
 
     def respond(self, body):
         """Passes a call of the player on to the manager, and returns the manager's reply."""
@@ -793,15 +798,12 @@ def current_url(args, before=None):
 
 
 def listen(host, ports):
-    """Returns a server at the first free port, which has started."""
+    """Returns a server at the first free port. Requests wait until it is started."""
     for port in ports:
         try:
-            server = Server((host, port), Handler)
+            return Server((host, port), Handler)
         except OSError as error:
             problem = f"{host}, port {port}: {error}; take another one with --port (0: any)"
-            continue
-        threading.Thread(target=server.serve_forever, daemon=True).start()
-        return server
     sys.exit(problem)
 
 
@@ -833,8 +835,8 @@ def play(args, choose, player=Player):
     credentials = load_credentials(file, args.manager)
     way = "through its relay" if args.relay else f"listening on {current_url(args)}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
+    server.start(player(choose, args, file, credentials))
     while True:
-        server.player = player(choose, args, file, credentials)
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
             server.player.check_contact()
@@ -844,7 +846,7 @@ def play(args, choose, player=Player):
         if not args.stay:
             return
         args.player_id, args.has_played = server.player.id, True  # the same id, if it is free
-        credentials = {}
+        server.player = player(choose, args, file, {})
 
 
 def stand_in(parser):
