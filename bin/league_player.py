@@ -371,20 +371,18 @@ class Player:
         first, second = (names.get(player_id, player_id)
                          + (f" ({choices[player_id]})" if choices.get(player_id) else "")
                          for player_id in players)
-        text = f"{first} and {second} both lost technically"
-        if result.get("status") == "DRAW":
-            text = f"{first} and {second} drew"
-        elif winner:
-            is_win = result.get("status") == "WIN"
-            text = f"{first} beat {second}" if is_win else f"{first} won, {second} lost technically"
-        if isinstance(result.get("drawn_number"), int):
-            return f"{text}: the number was {result['drawn_number']}"
         # The reason ends with the winner. Its quoted texts, the odd parts, stay as they were sent.
         parts = re.split(r'("(?:[^"\\]|\\.)*")', reason.rsplit(" - ", 1)[0])
         for player_id in players:
             parts[::2] = [part.replace(player_id, names.get(player_id, player_id), 1)
                           for part in parts[::2]]
-        return f"{text}: {''.join(parts)}" if reason else text
+        how = "".join(parts)
+        if isinstance(result.get("drawn_number"), int):
+            how = f"the number was {result['drawn_number']}"
+        if result.get("status") not in ("DRAW", "WIN"):
+            return f"{how or second + ' failed'}, so {first if winner else 'nobody'} won"
+        text = f"{first} beat {second}" if winner else f"{first} and {second} drew"
+        return f"{text}: {how}" if how else text
 
     def print_end(self, message):
         """Prints who has won the league, and our place."""

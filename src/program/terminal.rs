@@ -111,7 +111,8 @@ pub fn plural(number: impl Into<i64>, noun: &str) -> String {
 }
 
 /// Describes the result of a match: `Ada (even) beat Bob (odd): the number was 8`. Where no number
-/// was drawn, the reason stands in its place.
+/// was drawn, the reason stands in its place; if a player has failed, it comes first: `Bob gave no
+/// answer within 30 s, so Ada won`.
 pub fn describe_result(
     result: &GameResult,
     players: &[String; 2],
@@ -122,6 +123,14 @@ pub fn describe_result(
         players.reverse();
     }
 
+    // The reason ends with the winner, who stands in the sentence already.
+    let reason = result.reason.as_deref().unwrap_or_default();
+    let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
+    let how = match result.drawn_number {
+        Some(number) => format!("the number was {number}"),
+        None => replace_ids(&sanitize(how), players, &name),
+    };
+
     let [first, second] = players.map(|id| match result.choices.get(id) {
         Some(Some(choice)) => format!("{} ({choice})", name(id)),
         _ => name(id),
@@ -129,21 +138,14 @@ pub fn describe_result(
     let outcome = match (result.status, &result.winner_player_id) {
         (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
         (ResultStatus::Win, _) => format!("{first} beat {second}"),
-        (_, None) => format!("{first} and {second} both lost technically"),
-        (_, Some(_)) => format!("{first} won, {second} lost technically"),
+        (_, None) => return format!("{how}, so nobody won"),
+        (_, Some(_)) if how.is_empty() => return format!("{second} failed, so {first} won"),
+        (_, Some(_)) => return format!("{how}, so {first} won"),
     };
-    if let Some(number) = result.drawn_number {
-        return format!("{outcome}: the number was {number}");
+    match &*how {
+        "" => outcome,
+        how => format!("{outcome}: {how}"),
     }
-
-    // The reason ends with the winner, who stands in the sentence already.
-    let reason = result.reason.as_deref().unwrap_or_default();
-    let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
-    if how.is_empty() {
-        return outcome;
-    }
-    let how = replace_ids(&sanitize(how), players, name);
-    format!("{outcome}: {how}")
 }
 
 /// Replaces the ids of players by their names, except in quoted texts.

@@ -149,7 +149,7 @@ compared with a coin, which gets 1.25";
     assert!(lines.lines().all(|line| line.chars().count() <= 80));
     let first = [
         "\nThe first technical loss of each:",
-        "  R1M1    ada won, bob lost technically: bob came late\n    (make trace MATCH=R1M1 LOGS=a/logs)",
+        "  R1M1    bob came late, so ada won\n    (make trace MATCH=R1M1 LOGS=a/logs)",
     ];
     assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
     assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());

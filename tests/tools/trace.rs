@@ -74,7 +74,7 @@ fn play(script: impl Fn(FakeReply) -> FakeReply + Send + Sync + 'static) -> Test
     referee.wait_for_success();
     player.wait_for_success();
     let output = manager.output();
-    let lost = output.matches(" lost technically").count();
+    let lost = output.matches(", so ").count();
     let hints = output.matches(" (make trace MATCH=R1M1)\n").count();
     assert_eq!(lost, hints, "{output}");
     test
