@@ -16,8 +16,7 @@ pub use outcome::{
 };
 
 use crate::protocol::{
-    ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
-    GameResult, ProtocolError, ResultStatus,
+    ChooseMoveResponse, ChooseParityResponse, ErrorCode, GameResult, ProtocolError, ResultStatus,
 };
 use crate::values::{derive_seed, quoted_list, truncate};
 use serde::{Deserialize, Serialize};
@@ -79,11 +78,11 @@ pub enum MoveMessages {
 }
 
 impl MoveMessages {
-    /// Returns the `message_type` of the question and of the answer.
-    pub fn message_types(self) -> (&'static str, &'static str) {
+    /// Returns the method of the question, and the `message_type` of the answer.
+    pub fn names(self) -> (&'static str, &'static str) {
         match self {
-            MoveMessages::Parity => (ChooseParityCall::NAME, ChooseParityResponse::NAME),
-            MoveMessages::Move => (ChooseMoveCall::NAME, ChooseMoveResponse::NAME),
+            MoveMessages::Parity => ("choose_parity", ChooseParityResponse::NAME),
+            MoveMessages::Move => ("choose_move", ChooseMoveResponse::NAME),
         }
     }
 
@@ -154,13 +153,11 @@ impl Game {
     /// players (`result_without_winner`), and adds who has won.
     pub fn judge(&self, players: &[String; 2], moves: &[Move], number: Option<u32>) -> GameResult {
         let win = (self.winner)(players, moves, number.unwrap_or_default());
-        let status = match win.seat {
-            Some(_) => ResultStatus::Win,
-            None => ResultStatus::Draw,
-        };
-
         GameResult {
-            status,
+            status: match win.seat {
+                Some(_) => ResultStatus::Win,
+                None => ResultStatus::Draw,
+            },
             winner_player_id: win.seat.map(|seat| players[seat].clone()),
             drawn_number: number,
             number_parity: number.map(parity),

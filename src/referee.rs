@@ -17,7 +17,6 @@ use crate::json::decode;
 use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
 use crate::net::client::Peer;
-use crate::net::log::Level;
 use crate::net::sync::{Shared, spawn, spawn_needed};
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
@@ -28,15 +27,14 @@ use crate::protocol::{
     AgentKind, Envelope, ErrorCode, LeagueError, MatchResultReport, ProtocolError, RefereeRequest,
     Reply, StartMatch, StatusOk,
 };
-use crate::referee::http_match::{HttpMatch, recipient};
-use crate::referee::tasks::{Assignment, MANAGER, Sending, State, Tasks};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
+use http_match::{HttpMatch, recipient};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
+use tasks::{Assignment, MANAGER, Sending, State, Tasks};
 
 /// The description of a referee for language models.
 const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two \
@@ -53,8 +51,6 @@ const AUTH_ERRORS: [ErrorCode; 3] = [
 struct Referee {
     session: Arc<Session>,
     tasks: Shared<Tasks>,
-    /// True if the user has been told that results wait for the manager.
-    has_warned: AtomicBool,
 }
 
 /// Runs a referee until the league is over.
@@ -63,7 +59,6 @@ pub fn run(args: Args) -> Result<(), Exit> {
         let referee = Arc::new(Referee {
             tasks: Shared::new(Tasks::new(session.program.config.system.retry_policy)),
             session,
-            has_warned: AtomicBool::new(false),
         });
 
         for _ in 0..referee.session.program.max_concurrent_matches() {
@@ -104,71 +99,73 @@ impl Referee {
         } else if self.tasks.lock().current(&assignment).is_some() {
             let problem = "could not be played, by a fault of our own machine";
             self.report_error(&format!("{match_id} {problem}; it is played again"));
-            self.pause();
+            Attempts::endless(self.session.program.config.system.retry_policy).wait();
         }
         self.tasks.update(|tasks| tasks.finish(&assignment));
     }
 
-    /// Returns a line with the referee's id: several referees may share a terminal.
-    fn with_name(&self, text: &str) -> String {
-        let credentials = self.session.credentials();
-        let name = credentials.map_or("referee".into(), |known| known.agent_id.clone());
-        format!("{name}: {text}")
-    }
-
-    /// Logs and prints a failure of our own machine.
+    /// Logs a problem that somebody must look at, and prints it.
     fn report_error(&self, text: &str) {
-        let log = self.session.program.log();
-        log.system_event(Level::Error, "fault", text);
-        print_error(text);
+        if self.session.program.log().error(text) {
+            print_error(text);
+        }
     }
 
     /// Waits until a message about a result must be sent, and sends it. A player delays no report.
     fn send_next(self: &Arc<Self>) {
         let sending = self.tasks.wait_for(|tasks| tasks.next(Instant::now()));
         if sending.receiver == MANAGER {
-            return self.send(&sending);
+            return self.report(&sending);
         }
         let (referee, own) = (Arc::clone(self), sending.clone());
-        if spawn("result", move || referee.send(&own)).is_none() {
-            self.send(&sending); // our machine has no thread left
+        if spawn("result", move || referee.tell(&own)).is_none() {
+            self.tell(&sending); // our machine has no thread left
         }
     }
 
-    /// Sends a message about a result once, and records and prints what follows.
-    fn send(&self, sending: &Sending) {
-        let answer = match sending.receiver {
-            MANAGER => self.report(sending),
-            _ => self.tell(sending),
-        };
-        let record = |tasks: &mut Tasks| tasks.record(sending, &answer, Instant::now());
-        let state = self.tasks.update(record);
-
-        match (state, answer) {
-            _ if sending.receiver != MANAGER => {}
-            (_, Ok(())) => self.has_warned.store(false, Ordering::SeqCst),
-            (Some(State::Told), Err(error)) => self.warn(&error),
-            (Some(state), Err(error)) => {
-                self.print_refusal(&sending.assignment.match_id, state, &error);
-            }
-            (None, Err(_)) => {} // the match is not ours any more
-        }
-    }
-
-    /// Tells a player the result of its match.
-    fn tell(&self, sending: &Sending) -> Result<(), CallError> {
+    /// Tells a player the result of its match, once.
+    fn tell(&self, sending: &Sending) {
         let program = &self.session.program;
         let (seat, timeout) = (sending.receiver, program.config.game_over_limit());
         let (peer, context) = recipient(program, &sending.assignment, seat, timeout);
-        let answer = program.client.notify(&peer, &sending.game_over, &context)?;
-        match decode::<LeagueError>(&answer) {
+        let answer = program.client.notify(&peer, &sending.game_over, &context);
+        let answer = answer.and_then(|answer| match decode::<LeagueError>(&answer) {
             Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
             Err(_) => Ok(()),
+        });
+        self.tasks
+            .update(|tasks| tasks.record(sending, &answer, Instant::now()));
+    }
+
+    /// Reports a result to the manager once, and prints what follows. A result that another referee
+    /// has reported before is no fault.
+    fn report(&self, sending: &Sending) {
+        let answer = self.send_report(sending);
+        let state = self
+            .tasks
+            .update(|tasks| tasks.record(sending, &answer, Instant::now()));
+        let Err(error) = answer else {
+            return;
+        };
+
+        let (match_id, problem) = (&sending.assignment.match_id, error.explain());
+        let problem = truncate(&problem, MAX_QUOTED_CHARS);
+        match state {
+            Some(State::Told) if !error.is_local() => {
+                let manager = self.session.program.config.manager();
+                self.session.warn(&format!(
+                    "results wait for the league manager at {manager}: it {problem}"
+                ));
+            }
+            Some(State::Refused) => self.report_error(&format!(
+                "{match_id}: the league manager refuses the result for good: it {problem}"
+            )),
+            _ => {} // the manager has another result, or the match is not ours any more
         }
     }
 
-    /// Reports a result to the manager. If it does not know us any more, we register again.
-    fn report(&self, sending: &Sending) -> Result<(), CallError> {
+    /// Sends a report. If the manager does not know us any more, we register again.
+    fn send_report(&self, sending: &Sending) -> Result<(), CallError> {
         let program = &self.session.program;
         let registered = self.session.wait_until_registered();
         let credentials = registered.map_err(|error| CallError::Local(error.to_string()))?;
@@ -191,43 +188,13 @@ impl Referee {
             answer => answer.map(|_| ()),
         }
     }
-
-    /// Waits before the next attempt.
-    fn pause(&self) {
-        Attempts::endless(self.session.program.config.system.retry_policy).wait();
-    }
-
-    /// Prints once that results wait for the manager.
-    fn warn(&self, error: &CallError) {
-        if !error.is_local() && !self.has_warned.swap(true, Ordering::SeqCst) {
-            let (manager, problem) = (self.session.program.config.manager(), error.explain());
-            print_error(&format!(
-                "results wait for the league manager at {manager}: it {problem}"
-            ));
-        }
-    }
-
-    /// Logs that the manager refuses a result for good, and prints it, unless another referee was
-    /// faster: that is no fault.
-    fn print_refusal(&self, match_id: &str, state: State, error: &CallError) {
-        let reason = truncate(&error.explain(), MAX_QUOTED_CHARS);
-        let text =
-            format!("{match_id}: the league manager refuses the result for good: it {reason}");
-
-        let log = self.session.program.log();
-        log.event(Level::Error, "report_refused", &*text);
-        if state == State::Refused {
-            print_error(&text);
-        }
-    }
 }
 
 impl Participant for Referee {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
-        let path = format!("referees/{}", credentials.agent_id);
-        let folder = self.session.program.data.join(path);
-        self.tasks.update(|tasks| tasks.open(&folder, is_new))?;
-        Ok(())
+        let folder = self.session.program.data.join("referees");
+        let folder = folder.join(&credentials.agent_id);
+        Ok(self.tasks.update(|tasks| tasks.open(&folder, is_new))?)
     }
 }
 
@@ -254,9 +221,10 @@ impl Agent for Referee {
                 // The players end later: let them know the results that are recorded.
                 self.tasks.update(Tasks::end);
                 let limit = self.session.program.config.report_limit();
-                let mut tasks = self.tasks.wait_until(limit, Tasks::are_settled);
-                tasks.by_match.clear();
-                drop(tasks);
+                self.tasks
+                    .wait_until(limit, Tasks::are_settled)
+                    .by_match
+                    .clear();
                 if self.session.end_league() {
                     print_line("the league is over");
                 }
@@ -276,10 +244,7 @@ impl Agent for Referee {
     }
 
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
-        let text = describe_refusal(packet, peer, refusal);
-        if self.session.program.may_print(&text) {
-            print_error(&self.with_name(&text));
-        }
+        self.session.warn(&describe_refusal(packet, peer, refusal));
     }
 
     fn is_known(&self, envelope: &Envelope) -> bool {
@@ -315,11 +280,10 @@ impl Referee {
         let credentials = self.session.check_manager(given.auth_token.as_deref())?;
         let league_id = &credentials.league_id;
         if given.league_id != *league_id {
-            let (code, expected) = (ErrorCode::MissingField, format!("expected {league_id:?}"));
-            let received = &given.league_id;
-            return Err(
-                ProtocolError::unexpected_value(code, "league_id", received, expected).into(),
-            );
+            let (code, received) = (ErrorCode::MissingField, &given.league_id);
+            let expected = format!("expected {league_id:?}");
+            let refusal = ProtocolError::unexpected_value(code, "league_id", received, expected);
+            return Err(refusal.into());
         }
 
         let assignment = Assignment::new(league_id, given.round_id, given.r#match)

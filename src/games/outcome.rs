@@ -36,22 +36,19 @@ impl Game {
         failures: &[Option<String>; 2],
     ) -> GameResult {
         let [a, b] = players;
-        let mut result = self.result_without_winner(players, moves);
-        result.reason = Some(match failures {
-            [Some(how), None] => {
-                result.winner_player_id = Some(b.clone());
-                format!("{a} {how} - {b} wins by default")
-            }
-            [None, Some(how)] => {
-                result.winner_player_id = Some(a.clone());
-                format!("{b} {how} - {a} wins by default")
-            }
+        let (winner, reason) = match failures {
+            [Some(how), None] => (Some(b), format!("{a} {how} - {b} wins by default")),
+            [None, Some(how)] => (Some(a), format!("{b} {how} - {a} wins by default")),
             [how_a, how_b] => {
                 let [how_a, how_b] = [how_a, how_b].map(|how| how.as_deref().unwrap_or_default());
-                format!("{a} {how_a}; {b} {how_b} - nobody wins")
+                (None, format!("{a} {how_a}; {b} {how_b} - nobody wins"))
             }
-        });
-        result
+        };
+        GameResult {
+            winner_player_id: winner.cloned(),
+            reason: Some(reason),
+            ..self.result_without_winner(players, moves)
+        }
     }
 
     /// Plays reported moves again. Returns the result, or why the report cannot be true.
@@ -82,16 +79,15 @@ impl Game {
         }
 
         // The number must be one that can be drawn.
-        let is_possible = match (&self.number_range, number) {
-            (Some(range), Some(number)) => range.contains(&number),
-            (range, number) => range.is_none() && number.is_none(),
+        let (is_possible, legal) = match &self.number_range {
+            Some(range) => {
+                let is_possible = number.is_some_and(|number| range.contains(&number));
+                (is_possible, format!("{} to {}", range.start(), range.end()))
+            }
+            None => (number.is_none(), "none".into()),
         };
         if !is_possible {
             let received = number.map_or("no number".into(), |number| number.to_string());
-            let range = self.number_range.as_ref();
-            let legal = range.map_or("none".into(), |range| {
-                format!("{} to {}", range.start(), range.end())
-            });
             return Err(format!("drawn_number: got {received}, must be {legal}"));
         }
 
@@ -135,14 +131,11 @@ pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameRe
 
 /// Returns alternating moves of player A and player B.
 pub fn alternating(texts: &[&str]) -> Vec<Move> {
-    let mut moves = Vec::new();
-    for (n, text) in texts.iter().enumerate() {
-        moves.push(Move {
-            seat: n % 2,
-            text: text.to_string(),
-        });
-    }
-    moves
+    let moves = texts.iter().enumerate().map(|(n, text)| Move {
+        seat: n % 2,
+        text: text.to_string(),
+    });
+    moves.collect()
 }
 
 /// Returns the points of a player for a match.
@@ -178,16 +171,13 @@ pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
 
 /// Returns the ending of a match: the status of its result; without one the number says it.
 pub fn result_status(result: &MatchResult) -> ResultStatus {
-    match (
-        result.details.status,
-        result.details.drawn_number,
-        &result.winner,
-    ) {
-        (Some(status), _, _) => status,
-        (None, None, _) => ResultStatus::TechnicalLoss,
-        (None, Some(_), None) => ResultStatus::Draw,
-        (None, Some(_), Some(_)) => ResultStatus::Win,
-    }
+    let details = &result.details;
+    let status = match (details.drawn_number, &result.winner) {
+        (None, _) => ResultStatus::TechnicalLoss,
+        (Some(_), None) => ResultStatus::Draw,
+        (Some(_), Some(_)) => ResultStatus::Win,
+    };
+    details.status.unwrap_or(status)
 }
 
 /// Returns the result as GAME_OVER has it.

@@ -127,7 +127,7 @@ impl Log {
         self.write(level, event_type, &[], Content::Text(text.as_ref()));
     }
 
-    fn component(&self) -> String {
+    pub fn component(&self) -> String {
         lock(&self.component).clone()
     }
 

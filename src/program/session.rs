@@ -481,6 +481,15 @@ impl Session {
             || !self.program.config.system.security.enable_auth_tokens
     }
 
+    /// Prints a problem, with our id: several agents may share a terminal. Others cause such
+    /// problems, so the lines are limited.
+    pub fn warn(&self, text: &str) {
+        if self.program.may_print(text) {
+            let id = self.program.log().component();
+            print_error(&format!("{id}: {text}"));
+        }
+    }
+
     /// Returns the state of the agent.
     pub fn state(&self) -> AgentState {
         let state = self.state.lock();

@@ -3,7 +3,7 @@
 
 use super::Referee;
 use super::match_play::{Aborted, MatchIo};
-use super::tasks::{Assignment, Sending, Tasks};
+use super::tasks::{Assignment, Sending};
 use crate::net::call_error::CallError;
 use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::spawn;
@@ -93,18 +93,13 @@ impl MatchIo for HttpMatch<'_> {
     fn send_result(&self, game_over: GameOver) {
         let _ = self.in_parallel(&[0, 1], |seat| {
             let Some(assignment) = self.current() else {
-                return; // it is not ours any more
+                return;
             };
-            let sending = Sending {
+            self.referee.tell(&Sending {
                 assignment,
                 receiver: seat,
                 game_over: game_over.clone(),
-            };
-            let answer = self.referee.tell(&sending);
-            if answer.is_err() {
-                let record = |tasks: &mut Tasks| tasks.record(&sending, &answer, Instant::now());
-                self.referee.tasks.update(record);
-            }
+            });
         });
     }
 

@@ -7,8 +7,8 @@ use crate::net::call_error::CallError;
 use crate::net::client::MessageContext;
 use crate::protocol::{
     ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, ErrorCode,
-    GameError, GameInvitation, GameJoinAck, GameOver, GameResult, MessageSpec, ProtocolError,
-    RetryInfo, TurnContext,
+    GameError, GameInvitation, GameJoinAck, GameOver, GameResult, ProtocolError, RetryInfo,
+    TurnContext,
 };
 use crate::values::{Timestamp, truncate};
 use serde_json::Value;
@@ -119,10 +119,9 @@ impl Seat<'_> {
     }
 
     fn check_legal(&self, moves: &[Move], received: &Value) -> Result<String, CallError> {
-        match self.assignment.game().parse_move(moves, received) {
-            Ok(text) => Ok(text.into()),
-            Err(refusal) => Err(CallError::wrong(refusal, "")),
-        }
+        let played = self.assignment.game().parse_move(moves, received);
+        let text = played.map_err(|error| CallError::wrong(error, ""))?;
+        Ok(text.into())
     }
 
     /// Checks that a reply is about this match and this player.
@@ -135,13 +134,10 @@ impl Seat<'_> {
 
     /// Returns the method of a question, and the `message_type` of a valid reply.
     fn names(&self, question: Question) -> (&'static str, &'static str) {
-        let (message_type, reply) = match question {
-            Question::Join => (GameInvitation::NAME, GameJoinAck::NAME),
-            Question::Move => self.assignment.game().messages.message_types(),
-        };
-        let spec = MessageSpec::by_type(message_type);
-        let method = spec.map_or(message_type, |spec| spec.method);
-        (method, reply)
+        match question {
+            Question::Join => ("handle_game_invitation", GameJoinAck::NAME),
+            Question::Move => self.assignment.game().messages.names(),
+        }
     }
 
     /// Returns the sentence that explains why the player loses after a number of attempts.
@@ -164,12 +160,10 @@ impl Seat<'_> {
         consequence: &str,
     ) -> GameError {
         let (_, expected) = self.names(question);
-        let mut refusal = ProtocolError::new(failure.code(), failure.explain());
-        if let CallError::InvalidReply(wrong, _) = failure
-            && !wrong.is_unexpected_reply()
-        {
-            refusal = wrong.clone();
-        }
+        let mut refusal = match failure {
+            CallError::InvalidReply(wrong, _) if !wrong.is_unexpected_reply() => wrong.clone(),
+            _ => ProtocolError::new(failure.code(), failure.explain()),
+        };
         if let CallError::Refused(_, received) | CallError::InvalidReply(_, received) = failure
             && !received.is_empty()
         {

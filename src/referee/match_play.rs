@@ -192,14 +192,12 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// Asks for a move once. A player that was restarted since its invitation, or has received a
     /// delayed older invitation since, is invited again, once and under the same deadline.
     fn ask_for_move(&mut self, moves: &[Move]) -> Result<String, CallError> {
-        let answer = self.send_question(moves);
-        match &answer {
-            Err(CallError::Refused(error, _)) if error.lacks_invitation() => match self.invite() {
-                Ok(()) => self.send_question(moves),
-                Err(failure) if failure.is_local() => Err(failure),
-                Err(_) => answer,
-            },
-            _ => answer,
+        match self.send_question(moves) {
+            Err(CallError::Refused(error, _)) if error.lacks_invitation() => {
+                self.invite()?;
+                self.send_question(moves)
+            }
+            answer => answer,
         }
     }
 
@@ -259,7 +257,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
-        let seconds_left = (self.time_left().as_secs_f64() * 10.0).round() / 10.0;
+        let seconds_left = self.time_left().as_secs_f64().round();
         let (time_remaining, next_retry_at, consequence) = match next {
             NextStep::GiveUp => (Some(0.0), None, "Technical loss"),
             NextStep::AskNow => {

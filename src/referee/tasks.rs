@@ -200,9 +200,8 @@ impl Task {
                     return State::Refused;
                 };
                 self.result = Some(games::game_result(&recorded));
-                for seat in [0, 1] {
-                    let again = Delivery::new(Attempts::new(policy));
-                    self.deliveries[seat].get_or_insert(again);
+                for delivery in &mut self.deliveries[..MANAGER] {
+                    delivery.get_or_insert(Delivery::new(Attempts::new(policy)));
                 }
                 State::Recorded
             }
@@ -380,34 +379,34 @@ impl Tasks {
     /// come again before its answer is recorded.
     pub fn next(&mut self, now: Instant) -> Result<Sending, Duration> {
         let mut calls = Vec::new();
-        for (id, task) in &self.by_match {
-            for (receiver, delivery) in task.deliveries.iter().enumerate() {
-                if let Some(Delivery {
-                    not_before,
-                    attempts,
-                }) = delivery
-                {
-                    let pause = self.report_at.filter(|_| receiver == MANAGER);
-                    let time = (*not_before).max(pause).filter(|time| *time > now);
-                    calls.push((time, attempts.failed, receiver, id.clone()));
-                }
+        for Task {
+            assignment,
+            result,
+            deliveries,
+            ..
+        } in self.by_match.values_mut()
+        {
+            for (receiver, delivery) in deliveries.iter_mut().enumerate() {
+                let (Some(delivery), Some(result)) = (delivery, &*result) else {
+                    continue;
+                };
+                let pause = self.report_at.filter(|_| receiver == MANAGER);
+                let time = delivery.not_before.max(pause).filter(|time| *time > now);
+                let rank = (time, delivery.attempts.failed, receiver);
+                calls.push((rank, &*assignment, result, delivery));
             }
         }
 
-        let (time, _, receiver, id) = calls.into_iter().min().ok_or(ANSWER_TIMEOUT)?;
+        let next = calls.into_iter().min_by_key(|(rank, ..)| *rank);
+        let ((time, _, receiver), assignment, result, delivery) = next.ok_or(ANSWER_TIMEOUT)?;
         if let Some(time) = time {
             return Err(time - now);
         }
-        let task = self.by_match.get_mut(&id).ok_or(ANSWER_TIMEOUT)?;
-        if let Some(delivery) = &mut task.deliveries[receiver] {
-            delivery.not_before = Some(now + ANSWER_TIMEOUT);
-        }
+        delivery.not_before = Some(now + ANSWER_TIMEOUT);
         Ok(Sending {
-            assignment: task.assignment.clone(),
+            assignment: assignment.clone(),
             receiver,
-            game_over: task
-                .assignment
-                .game_over(task.result.as_ref().ok_or(ANSWER_TIMEOUT)?),
+            game_over: assignment.game_over(result),
         })
     }
 
@@ -421,19 +420,19 @@ impl Tasks {
     ) -> Option<State> {
         let policy = self.retry_policy;
         let task = self.current(&sent.assignment)?;
-        let was_newest = task.result.as_ref() == Some(&sent.game_over.game_result);
+        let is_newest = task.result.as_ref() == Some(&sent.game_over.game_result);
         let before = task.deliveries[sent.receiver].take();
 
-        let must_repeat = if sent.receiver == MANAGER {
+        let is_over = if sent.receiver == MANAGER {
             task.state = task.next_state(answer, policy);
-            task.state == State::Told
+            task.state != State::Told
         } else {
-            !was_newest
-                || task.state != State::Refused && matches!(answer, Err(error) if error.may_pass())
+            let may_pass = matches!(answer, Err(error) if error.may_pass());
+            is_newest && (task.state == State::Refused || !may_pass)
         };
         task.deliveries[sent.receiver] = match before {
-            _ if !must_repeat => None,
-            Some(delivery) if was_newest => delivery.again(now),
+            _ if is_over => None,
+            Some(delivery) if is_newest => delivery.again(now),
             _ => Some(Delivery::new(Attempts::new(policy))),
         };
 
