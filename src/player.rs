@@ -14,28 +14,27 @@ pub mod invitations;
 pub mod state;
 pub mod turn;
 
-pub use crate::player::turn::{PastMatch, Turn, record};
 pub use crate::protocol::Parity;
+pub use turn::{PastMatch, Turn, record};
 
 use crate::games::{self, even_odd};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::limits::call_user;
-use crate::net::log::Level;
 use crate::net::sync::{Shared, spawn_needed};
-use crate::player::history::History;
-use crate::player::invitations::JoinedMatch;
-use crate::player::state::{Pause, PlayerState, Sender, Step};
 use crate::program::args::{Args, CLIENT, COMMON, Exit, SERVER, STAY, Usage};
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
-use crate::program::terminal::{Terminal, describe_refusal, print_error};
+use crate::program::terminal::describe_refusal;
 use crate::protocol::{
     AgentKind, AgentState, Envelope, ErrorCode, PlayerRequest, ProtocolError, QueryType, Record,
     Reply,
 };
+use history::History;
+use invitations::JoinedMatch;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use state::{Pause, PlayerState, Sender, Step};
 use std::net::IpAddr;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -123,10 +122,8 @@ pub trait PlayerHooks: Send + Sync {
         None
     }
 
-    /// Prints how a match or the league has ended.
-    fn print(&self, line: &str, terminal: Terminal) {
-        terminal.print_line(line);
-    }
+    /// Is told how a match or the league has ended.
+    fn note(&self, _line: &str) {}
 
     /// The league is over, and its end is printed.
     fn over(&self) {}
@@ -209,7 +206,7 @@ impl Agent for Player {
     fn handle(
         &self,
         request: &Request,
-        message: PlayerRequest,
+        mut message: PlayerRequest,
     ) -> Result<Option<Reply>, HandlerError> {
         let credentials = self.session.wait_until_registered()?;
         let token = request.envelope.auth_token.as_deref();
@@ -221,7 +218,6 @@ impl Agent for Player {
             self.session.record_round(round);
         }
 
-        let mut message = message;
         let mut from = Sender {
             has_own_token: self.session.is_own_token(token),
             envelope: request.envelope.clone(),
@@ -241,9 +237,7 @@ impl Agent for Player {
                     return self.choose(turn, &joined, from, &message).map(Some);
                 }
                 Ok(step) => {
-                    if let PlayerRequest::RoundAnnouncement(_) = message {
-                        self.state.update(|_| ()); // others wait for it
-                    }
+                    self.state.update(|_| ()); // an invitation may wait for the announcement
                     return Ok(self.finish(step));
                 }
                 Err(Pause::Ask(query_type)) => self.ask(&credentials, query_type),
@@ -269,7 +263,7 @@ impl Agent for Player {
         {
             return;
         }
-        self.warn(&describe_refusal(packet, peer, refusal));
+        self.session.warn(&describe_refusal(packet, peer, refusal));
     }
 
     fn page(&self, path: &str, _query: &str, _peer: IpAddr) -> Option<Response> {
@@ -314,9 +308,8 @@ impl Player {
         match step {
             Step::Reply(reply) => return reply,
             Step::Print(line) => self.print(&line),
-            Step::Warn(text) => self.warn(&text),
+            Step::Warn(text) => self.session.warn(&text),
             Step::End(text) => {
-                self.save_history();
                 if self.session.end_league() {
                     self.print(&text);
                     self.options.hooks.over();
@@ -326,7 +319,7 @@ impl Player {
         }
 
         if self.session.state() == AgentState::Shutdown {
-            self.save_history(); // nothing else saves it after the end of the league
+            self.save_history(); // no later write comes after the end of the league
         }
         None
     }
@@ -355,35 +348,21 @@ impl Player {
 
         let subject = format!("{}: {}: your choose", turn.player_id, turn.match_id);
         let choose = || call_user(subject, || (self.options.choose)(&turn));
-        let choice = joined.moves.get_or_choose(turn.move_number, choose)?;
+        let choice = joined.moves.get_or_choose(turn.move_number, choose);
         Ok(from.response(call, turn, choice))
     }
 
     fn print(&self, line: &str) {
-        let terminal = self.session.program.terminal;
-        self.options.hooks.print(line, terminal);
+        self.session.program.terminal.print_line(line);
+        self.options.hooks.note(line);
     }
 
     fn save_history(&self) {
         let saved = self.state.lock().history.write();
         if let Err(error) = saved {
             let text = format!("the history is not saved: {error}");
-            let program = &self.session.program;
-            program.log().event(Level::Warning, "history", &*text);
-            self.warn(&text);
+            self.session.warn(&text);
         }
-    }
-
-    /// Prints a problem, with our id: several players may share a terminal. Others cause such
-    /// problems, so the lines are limited.
-    fn warn(&self, text: &str) {
-        if !self.session.program.may_print(text) {
-            return;
-        }
-
-        let credentials = self.session.credentials();
-        let name = credentials.map_or("player".into(), |known| known.agent_id.clone());
-        print_error(&format!("{name}: {text}"));
     }
 
     /// Returns the public state: no token, and a choice only when its match is over.

@@ -4,25 +4,18 @@
 use crate::program::terminal::{MAX_NAME, describe_result, plural, sanitize};
 use crate::protocol::{GameError, GameResult, LeagueCompleted};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
-use std::collections::BTreeMap;
 
 /// Returns a line about a match.
 pub fn about_match(match_id: &str, text: &str) -> String {
     sanitize(&format!("{}: {text}", truncate(match_id, MAX_NAME)))
 }
 
-/// Describes the result of a match, with the names of the players.
-pub fn result(
-    result: &GameResult,
-    own_id: &str,
-    opponent_id: &str,
-    names: &BTreeMap<String, String>,
-) -> String {
+/// Describes the result of a match, with the name of the opponent.
+pub fn result(result: &GameResult, own_id: &str, opponent_id: &str, opponent: &str) -> String {
     let players = [own_id.into(), opponent_id.into()];
-    describe_result(result, &players, |id| match names.get(id) {
+    describe_result(result, &players, |id| match id {
         _ if id == own_id => "you".into(),
-        Some(name) => truncate(name, MAX_NAME),
-        None => truncate(id, MAX_NAME),
+        _ => truncate(opponent, MAX_NAME),
     })
 }
 

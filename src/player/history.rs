@@ -52,11 +52,10 @@ impl History {
             && (&saved.player_id, &saved.league_id) == (&file.player_id, &file.league_id)
         {
             file = saved.clone();
-        } else if path.exists() {
-            storage::archive(&path)?;
-            let problem =
-                "is not the player's history; it is set aside, and what it says forgotten";
-            print_error(&format!("{} {problem}", path.display()));
+        } else if let Some(archived) = storage::move_aside(&path)? {
+            let problem = "is not the player's history, and is forgotten; its text is in";
+            let [path, archived] = [&path, &archived].map(|path| path.display());
+            print_error(&format!("{path} {problem} {archived} now"));
         }
 
         Ok(History {
@@ -75,9 +74,7 @@ impl History {
     pub fn add(&mut self, new: PastMatch) -> bool {
         let matches = Arc::make_mut(&mut self.file.matches);
         let mut latest_first = matches.iter_mut().rev();
-        let known = latest_first.find(|past| past.match_id == new.match_id);
-
-        match known {
+        match latest_first.find(|past| past.match_id == new.match_id) {
             Some(past) if past.result == new.result => return false,
             Some(past) => *past = new,
             None => {

@@ -7,15 +7,15 @@
 //! in `protocol.md`. Read next: `manager/league.rs`, where the result of a match is recorded.
 
 use crate::net::sync::lock;
-use crate::protocol::{Envelope, GameInvitation, GameOver, ProtocolError, RoundAnnouncement};
-use crate::values::{constant_time_eq, truncate};
+use crate::protocol::{
+    Envelope, ErrorCode, GameInvitation, GameOver, ProtocolError, RoundAnnouncement,
+};
+use crate::values::constant_time_eq;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of matches that we join although the manager has not announced them.
-const MAX_UNANNOUNCED: usize = 100;
-/// Maximum number of moves in a match.
-const MAX_MOVES: u32 = 1000;
+/// Maximum number of matches that we join, if the manager has not announced them.
+const MAX_JOINED: usize = 1000;
 
 /// A match that we have joined, as in its newest invitation.
 #[derive(Debug)]
@@ -36,18 +36,9 @@ pub struct Moves(Mutex<HashMap<u32, String>>);
 impl Moves {
     /// Returns the move of that number. It is chosen only once for an invitation: the same call again
     /// waits for the same move. If `choose` panics, it is called again the next time.
-    pub fn get_or_choose(
-        &self,
-        number: u32,
-        choose: impl FnOnce() -> String,
-    ) -> Result<String, ProtocolError> {
-        if number > MAX_MOVES {
-            let problem = format!("got {number}, which is more than {MAX_MOVES}");
-            return Err(ProtocolError::mismatch("move_number", problem));
-        }
-
+    pub fn get_or_choose(&self, number: u32, choose: impl FnOnce() -> String) -> String {
         let mut chosen = lock(&self.0);
-        Ok(chosen.entry(number).or_insert_with(choose).clone())
+        chosen.entry(number).or_insert_with(choose).clone()
     }
 }
 
@@ -93,10 +84,10 @@ impl Invitations {
 
     /// Returns false if the manager has announced another token for this match.
     pub fn expects(&self, match_id: &str, token: Option<&str>) -> bool {
-        let announced = self.announced.get(match_id).cloned().flatten();
-        !self.checks_tokens
-            || announced
-                .is_none_or(|announced| constant_time_eq(token.unwrap_or_default(), &announced))
+        match self.announced.get(match_id) {
+            Some(Some(announced)) => self.is_token(token, announced),
+            _ => true,
+        }
     }
 
     /// Returns true if the manager has announced this match.
@@ -124,15 +115,12 @@ impl Invitations {
         }
     }
 
-    /// Returns true if a token is that of one of our matches, or if tokens are not checked.
+    /// Returns true if a token is that of one of our matches.
     pub fn is_known_token(&self, token: Option<&str>) -> bool {
-        let received = token.unwrap_or_default();
         let announced = self.announced.values().flatten();
         let joined = self.joined.values().flat_map(|joined| &joined.token);
-        !self.checks_tokens
-            || announced
-                .chain(joined)
-                .any(|known| constant_time_eq(received, known))
+        let mut known = announced.chain(joined);
+        known.any(|known| self.is_token(token, known))
     }
 
     /// Joins a match. A newer invitation replaces an older one; the same one again keeps our moves. An
@@ -152,9 +140,7 @@ impl Invitations {
         }
 
         // Other programs must not ask for our choices, nor fill our memory.
-        let unannounced = self.joined.keys().filter(|id| !self.is_announced(id));
-        let is_full = unannounced.count() >= MAX_UNANNOUNCED;
-        let is_excess = is_full && !self.joined.contains_key(match_id);
+        let is_excess = self.joined.len() >= MAX_JOINED && !self.joined.contains_key(match_id);
         if !self.is_announced(match_id) && (demands_announcement || is_excess) {
             let problem = "the league manager has not announced this match to us";
             return Err(ProtocolError::mismatch("match_id", problem));
@@ -186,12 +172,14 @@ impl Invitations {
         match_id: &str,
     ) -> Result<Arc<JoinedMatch>, ProtocolError> {
         let Some(joined) = self.joined.get(match_id) else {
-            let match_id = truncate(match_id, 60);
-            let problem = format!("got {match_id:?}, which we have not joined");
-            return Err(ProtocolError::mismatch("match_id", problem));
+            let (code, problem) = (ErrorCode::MatchMismatch, "which we have not joined");
+            return Err(ProtocolError::unexpected_value(
+                code, "match_id", match_id, problem,
+            ));
         };
 
-        if !self.has_token(envelope, joined.token.as_ref()) {
+        let token = joined.token.as_deref().unwrap_or_default();
+        if !self.is_token(envelope.auth_token.as_deref(), token) {
             let problem = "not the token of the newest invitation";
             return Err(ProtocolError::wrong_token(problem));
         }
@@ -204,10 +192,8 @@ impl Invitations {
         Ok(Arc::clone(joined))
     }
 
-    /// Returns true if a message carries this token.
-    fn has_token(&self, envelope: &Envelope, token: Option<&String>) -> bool {
-        let received = envelope.auth_token.as_deref().unwrap_or_default();
-        let expected = token.map_or("", String::as_str);
-        !self.checks_tokens || constant_time_eq(received, expected)
+    /// Returns true if a token is the expected one, or if tokens are not checked.
+    fn is_token(&self, received: Option<&str>, expected: &str) -> bool {
+        !self.checks_tokens || constant_time_eq(received.unwrap_or_default(), expected)
     }
 }

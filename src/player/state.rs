@@ -22,7 +22,6 @@ use crate::protocol::{
     QueryType, Reply, Standing,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
-use std::collections::BTreeMap;
 use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -102,54 +101,50 @@ impl PlayerState {
         message: &mut PlayerRequest,
         now: Instant,
     ) -> Result<Step, Pause> {
-        match message {
+        let step = match message {
             PlayerRequest::GameInvitation(invitation) => {
                 self.await_announcement(from, &invitation.match_id, now)?;
-                Ok(self.join(from, invitation)?)
+                self.join(from, invitation)?
             }
-            PlayerRequest::ChooseMoveCall(call) => Ok(self.turn(from, call.clone(), now)?),
-            PlayerRequest::ChooseParityCall(call) => {
-                Ok(self.turn(from, as_move_call(call), now)?)
-            }
+            PlayerRequest::ChooseMoveCall(call) => self.turn(from, call.clone(), now)?,
+            PlayerRequest::ChooseParityCall(call) => self.turn(from, as_move_call(call), now)?,
             PlayerRequest::GameOver(over) => {
                 if !self.invitations.is_announced(&over.match_id) {
                     self.await_announcement(from, &over.match_id, now)?;
                 }
-                Ok(self.record_result(from, over)?)
+                self.record_result(from, over)?
             }
             PlayerRequest::GameError(error) => {
                 self.invitations.find(&from.envelope, &error.match_id)?;
-                let text = display::game_error(error);
-                if text.contains(PANIC) {
-                    return Ok(Step::Reply(None)); // the panic is printed
+                match display::game_error(error) {
+                    text if text.contains(PANIC) => Step::Reply(None), // the panic is printed
+                    text => Step::Warn(text),
                 }
-                Ok(Step::Warn(text))
             }
             PlayerRequest::LeagueError(error) => {
                 let text = truncate(&error.explain(), MAX_QUOTED_CHARS);
-                Ok(Step::Warn(format!("the league manager says: {text}")))
+                Step::Warn(format!("the league manager says: {text}"))
             }
             PlayerRequest::RoundAnnouncement(round) => {
-                let own_id = &from.credentials.agent_id;
-                self.invitations.announce(own_id, round);
-                Ok(Step::Reply(None))
+                self.invitations.announce(&from.credentials.agent_id, round);
+                Step::Reply(None)
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 if self.table.is_empty() && self.lacks_results(from, &table.standings) {
                     self.ask(from, QueryType::GetPlayerStats, now)?;
                 }
                 self.table = mem::take(&mut table.standings);
-                Ok(Step::Reply(None))
+                Step::Reply(None)
             }
             PlayerRequest::LeagueCompleted(league) => {
                 if self.lacks_results(from, &self.table) {
                     self.ask(from, QueryType::GetPlayerStats, now)?;
                 }
-                let own_id = &from.credentials.agent_id;
-                Ok(Step::End(display::league_over(own_id, league)))
+                Step::End(display::league_over(&from.credentials.agent_id, league))
             }
-            PlayerRequest::RoundCompleted(_) => Ok(Step::Reply(None)), // it only informs
-        }
+            PlayerRequest::RoundCompleted(_) => Step::Reply(None), // it only informs
+        };
+        Ok(step)
     }
 
     /// Waits until the manager has announced a match with the token of a message, and then asks for
@@ -179,11 +174,11 @@ impl PlayerState {
     fn lacks_results(&self, from: &Sender, table: &[Standing]) -> bool {
         let own_id = &from.credentials.agent_id;
         let matches = self.history.matches();
-        let ours = record(own_id, &matches);
+        let known = record(own_id, &matches);
         let is_wrong = |row: &Standing| {
             row.player_id == *own_id
                 && row.played as usize >= matches.len()
-                && (row.wins, row.losses, row.draws) != (ours.wins, ours.losses, ours.draws)
+                && (row.wins, row.losses, row.draws) != (known.wins, known.losses, known.draws)
         };
         from.credentials.proves_itself && table.iter().any(is_wrong)
     }
@@ -284,7 +279,6 @@ impl PlayerState {
         result.reason = reason.map(|reason| truncate(reason, 3 * MAX_QUOTED_CHARS));
         let past = PastMatch {
             match_id: over.match_id.clone(),
-            conversation_id: joined.conversation_id.clone(),
             round_id: joined.round_id,
             game_type: over.game_type.clone(),
             opponent_id: joined.opponent_id.clone(),
@@ -300,17 +294,14 @@ impl PlayerState {
         Ok(Step::Print(line))
     }
 
-    /// Returns the line about the result of a match.
+    /// Returns the line about the result of a match, with the opponent's name as the newest table has
+    /// it.
     fn describe(&self, own_id: &str, past: &PastMatch) -> String {
-        let text = display::result(&past.result, own_id, &past.opponent_id, &self.names());
+        let opponent_id = &past.opponent_id;
+        let row = self.table.iter().find(|row| row.player_id == *opponent_id);
+        let opponent = row.map_or(opponent_id, |row| &row.display_name);
+        let text = display::result(&past.result, own_id, opponent_id, opponent);
         display::about_match(&past.match_id, &text)
-    }
-
-    /// Returns the names of the players, by id, as the newest table has them.
-    fn names(&self) -> BTreeMap<String, String> {
-        let rows = self.table.iter();
-        rows.map(|row| (row.player_id.clone(), row.display_name.clone()))
-            .collect()
     }
 }
 
@@ -347,9 +338,9 @@ fn check_player_id(own_id: &str, player_id: &str) -> Result<(), ProtocolError> {
         return Ok(());
     }
 
-    let problem = format!("but this is {own_id}");
+    let (code, problem) = (ErrorCode::TokenInvalid, format!("but this is {own_id}"));
     Err(ProtocolError::unexpected_value(
-        ErrorCode::TokenInvalid,
+        code,
         "player_id",
         player_id,
         problem,

@@ -14,9 +14,6 @@ use std::time::{Duration, Instant};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PastMatch {
     pub match_id: String,
-    /// Empty if the manager has told the result, and no referee.
-    #[serde(default)]
-    pub conversation_id: String,
     pub round_id: u32,
     pub game_type: String,
     pub opponent_id: String,
@@ -75,11 +72,8 @@ impl Turn {
 
     /// Returns what a player has chosen in our matches of Even/Odd, oldest first.
     pub fn choices_of<'a>(&'a self, player_id: &'a str) -> impl Iterator<Item = Parity> + 'a {
-        let choices = self
-            .history
-            .iter()
-            .map(|past| past.result.choices.get(player_id));
-        choices.filter_map(|choice| *choice?)
+        let matches = self.history.iter();
+        matches.filter_map(|past| *past.result.choices.get(player_id)?)
     }
 
     /// Returns even or odd, each with the same probability. With a seed the choice is the same in
@@ -108,7 +102,6 @@ impl Turn {
         let players = ["P01".into(), "P02".into()];
         let past = PastMatch {
             match_id: "R1M1".into(),
-            conversation_id: "conv-r1m1-0123abcd".into(),
             round_id: 1,
             game_type: "even_odd".into(),
             opponent_id: "P02".into(),

@@ -5,7 +5,6 @@ use crate::players::by_hand::{ByHand, MakeChoice};
 use crate::players::strategies::{PastMatch, Turn};
 use league::json::decode;
 use league::player::PlayerHooks;
-use league::program::terminal::Terminal;
 use std::{
     collections::BTreeSet,
     process::Command,
@@ -99,7 +98,7 @@ fn most_urgent_turn_is_offered_first() {
     });
     assert_eq!(by_hand.ask(&turn("R63M1", 2)), None); // at once: it is two seconds before the deadline
     by_hand.note("a\nnote");
-    by_hand.print("the end", Terminal::default());
+    by_hand.note("the end");
     by_hand.over();
     for _ in 0..2 {
         let over = by_hand.next_turn(); // told until the next choice

@@ -19,7 +19,7 @@ use league::net::sync::Shared;
 use league::player::PlayerHooks;
 use league::player::turn::{PastMatch, Turn};
 use league::program::session::Session;
-use league::program::terminal::{Terminal, sanitize};
+use league::program::terminal::sanitize;
 use league::protocol::{ErrorCode, ProtocolError, QueryType, ResultStatus};
 use league::values::{constant_time_eq, truncate};
 use serde::Deserialize;
@@ -116,13 +116,6 @@ impl ByHand {
         table.asked.remove(match_id);
 
         table.chosen.remove(match_id)
-    }
-
-    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which
-    /// must not look like something else.
-    pub fn note(&self, text: &str) {
-        let text = truncate(&sanitize(text), MAX_NOTE);
-        self.table.lock().notes.push(text);
     }
 
     /// Waits until the player is asked. The match with the nearest deadline comes first.
@@ -241,9 +234,11 @@ impl PlayerHooks for ByHand {
         })
     }
 
-    fn print(&self, line: &str, terminal: Terminal) {
-        terminal.print_line(line);
-        self.note(line);
+    /// Adds a note for the next answer of `next_turn`. It may have texts of other agents, which
+    /// must not look like something else.
+    fn note(&self, text: &str) {
+        let text = truncate(&sanitize(text), MAX_NOTE);
+        self.table.lock().notes.push(text);
     }
 
     /// Ends the waiting of the clients.

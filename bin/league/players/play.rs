@@ -4,7 +4,7 @@ use crate::files::provide_config;
 use crate::players::by_hand::ByHand;
 use crate::players::strategies;
 use league::games;
-use league::player::{self, OPTIONS, Options, Turn};
+use league::player::{self, OPTIONS, Options, PlayerHooks, Turn};
 use league::program::args::{Args, Exit, Usage};
 use league::program::terminal::{print_error, print_line};
 use std::sync::Arc;
