@@ -11,8 +11,7 @@ pub mod tic_tac_toe;
 
 pub use even_odd::parity;
 pub use outcome::{
-    Scoring, TieBreak, alternating, game_result, judge, match_result, moves_by_seat, points,
-    result_status,
+    Scoring, TieBreak, alternating, game_result, match_result, moves_by_seat, points, result_status,
 };
 
 use crate::protocol::{

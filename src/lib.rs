@@ -27,8 +27,8 @@
 //!                 decisions: registration, schedule, results, control; derived data: standings,
 //!                 queries; screen (what the terminal shows), files (the table, the rounds and the
 //!                 matches as JSON)
-//! src/referee/    match_play (one match), match_messages (its questions and answers), http_match
-//!                 (the match over HTTP), tasks (matches to play, results to tell and to report)
+//! src/referee/    match_play (one match), match_messages (its questions and answers), tasks (matches
+//!                 to play, results to tell and to report)
 //! src/player/     state (what follows from a message), invitations (accepted messages), turn (the
 //!                 argument of `choose`), history, display (lines for the terminal)
 //! src/program/    the start of every program: args, config, attempts, credentials, session

@@ -7,7 +7,6 @@
 //! one than the manager has recorded). How one match is played is in `referee/match_play.rs`; read
 //! that first. Which message is sent when is decided in `referee/tasks.rs`.
 
-mod http_match;
 pub mod match_messages;
 pub mod match_play;
 pub mod tasks;
@@ -16,37 +15,32 @@ use crate::games::{self, match_result};
 use crate::json::decode;
 use crate::net::agent::{Agent, HandlerError, Request, Tool, Toolbox};
 use crate::net::call_error::CallError;
-use crate::net::client::Peer;
+use crate::net::client::{MessageContext, Peer};
 use crate::net::sync::{Shared, spawn, spawn_needed};
 use crate::program::args::{Args, Exit};
 use crate::program::attempts::Attempts;
+use crate::program::config::SystemFile;
 use crate::program::credentials::Credentials;
 use crate::program::session::{self, Participant, Session};
 use crate::program::terminal::{describe_refusal, print_error, print_line, sanitize};
 use crate::protocol::{
-    AgentKind, Envelope, ErrorCode, LeagueError, MatchResultReport, ProtocolError, RefereeRequest,
-    Reply, StartMatch, StatusOk,
+    AgentKind, Call, Envelope, ErrorCode, GameError, GameOver, GameResult, LeagueError,
+    MatchResultReport, Message, ProtocolError, RefereeRequest, Reply, StartMatch, StatusOk,
 };
-use crate::values::{MAX_QUOTED_CHARS, truncate};
-use http_match::{HttpMatch, recipient};
+use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
+use match_play::{Aborted, MatchIo, play_match};
 use serde_json::Value;
 use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
-use std::time::Instant;
+use std::thread::{self, Builder};
+use std::time::{Duration, Instant};
 use tasks::{Assignment, MANAGER, Sending, State, Tasks};
 
 /// The description of a referee for language models.
 const INSTRUCTIONS: &str = "This is a referee of the AI Agent League: it plays matches between two \
     players and reports them to the league manager. Its tools are for the league manager alone and \
     need the referee's own token. A refusal comes as a tool error that says what is wrong.";
-
-/// The errors of a manager that does not know us any more.
-const AUTH_ERRORS: [ErrorCode; 3] = [
-    ErrorCode::TokenMissing,
-    ErrorCode::TokenInvalid,
-    ErrorCode::RefereeNotRegistered,
-];
 
 struct Referee {
     session: Arc<Session>,
@@ -89,16 +83,15 @@ impl Referee {
             assignment: &assignment,
             started: Instant::now(),
         };
-        let played = catch_unwind(AssertUnwindSafe(|| {
-            match_play::play_match(&assignment, &io)
-        }));
+        let played = catch_unwind(AssertUnwindSafe(|| play_match(&assignment, &io)));
 
         if let Ok(Ok(result)) = played {
             let reason = sanitize(&result.reason.unwrap_or_default());
             print_line(&format!("{match_id}: {reason}"));
         } else if self.tasks.lock().current(&assignment).is_some() {
-            let problem = "could not be played, by a fault of our own machine";
-            self.report_error(&format!("{match_id} {problem}; it is played again"));
+            self.report_error(&format!(
+                "{match_id} was stopped by a fault of our own machine; it is played again"
+            ));
             Attempts::endless(self.session.program.config.system.retry_policy).wait();
         }
         self.tasks.update(|tasks| tasks.finish(&assignment));
@@ -117,17 +110,33 @@ impl Referee {
         if sending.receiver == MANAGER {
             return self.report(&sending);
         }
-        let (referee, own) = (Arc::clone(self), sending.clone());
-        if spawn("result", move || referee.tell(&own)).is_none() {
-            self.tell(&sending); // our machine has no thread left
-        }
+        let referee = Arc::clone(self);
+        spawn("result", move || referee.tell(&sending)); // without a thread, it comes again
+    }
+
+    /// Returns the address of a player, and the envelope of a message to it.
+    fn recipient(
+        &self,
+        assignment: &Assignment,
+        seat: usize,
+        timeout: Duration,
+    ) -> (Peer, MessageContext) {
+        let peer = Peer {
+            kind: AgentKind::Player,
+            id: assignment.players[seat].clone(),
+            endpoint: assignment.endpoints[seat].clone(),
+            max_bytes: self.session.program.config.max_message_bytes(),
+            timeout,
+        };
+        let context = assignment.context(Some(assignment.tokens[seat].clone()));
+        (peer, context)
     }
 
     /// Tells a player the result of its match, once.
     fn tell(&self, sending: &Sending) {
         let program = &self.session.program;
         let (seat, timeout) = (sending.receiver, program.config.game_over_limit());
-        let (peer, context) = recipient(program, &sending.assignment, seat, timeout);
+        let (peer, context) = self.recipient(&sending.assignment, seat, timeout);
         let answer = program.client.notify(&peer, &sending.game_over, &context);
         let answer = answer.and_then(|answer| match decode::<LeagueError>(&answer) {
             Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
@@ -181,7 +190,14 @@ impl Referee {
         };
         let manager = Peer::manager(&credentials.manager, program.config.generic_limit());
         match program.client.call(&manager, &report, &context) {
-            Err(CallError::Refused(error, _)) if AUTH_ERRORS.contains(&error.error_code) => {
+            Err(CallError::Refused(error, _))
+                if matches!(
+                    error.error_code,
+                    ErrorCode::TokenMissing
+                        | ErrorCode::TokenInvalid
+                        | ErrorCode::RefereeNotRegistered
+                ) =>
+            {
                 self.session.record_refused_token();
                 Err(CallError::Local("not registered any more".into()))
             }
@@ -214,8 +230,8 @@ impl Agent for Referee {
 
         match message {
             RefereeRequest::RoundAnnouncement(round) => {
-                let endpoint = &credentials.endpoint;
-                self.tasks.update(|tasks| tasks.apply(round, endpoint))?;
+                self.tasks
+                    .update(|tasks| tasks.apply(round, &credentials.endpoint))?;
             }
             RefereeRequest::LeagueCompleted(_) => {
                 // The players end later: let them know the results that are recorded.
@@ -292,5 +308,116 @@ impl Referee {
         Ok(StatusOk {
             status: "ok".into(),
         })
+    }
+}
+
+/// A match that is played over HTTP, with real clocks and on disk. A failure of our own machine (no
+/// thread, a full disk) aborts it.
+struct HttpMatch<'a> {
+    referee: &'a Referee,
+    assignment: &'a Assignment,
+    started: Instant,
+}
+
+impl HttpMatch<'_> {
+    /// Returns the match with the players' addresses of now, unless it is no longer ours.
+    fn current(&self) -> Option<Assignment> {
+        let mut tasks = self.referee.tasks.lock();
+        Some(tasks.current(self.assignment)?.assignment.clone())
+    }
+}
+
+impl MatchIo for HttpMatch<'_> {
+    fn config(&self) -> &SystemFile {
+        &self.referee.session.program.config.system
+    }
+
+    fn seed(&self) -> Option<u64> {
+        self.referee.session.program.seed
+    }
+
+    fn call<C: Call<Reply: Message>>(
+        &self,
+        seat: usize,
+        question: &C,
+        timeout: Duration,
+    ) -> Result<C::Reply, CallError> {
+        let Some(assignment) = self.current() else {
+            return Err(CallError::Local("the match is no longer ours".into()));
+        };
+        let (peer, context) = self.referee.recipient(&assignment, seat, timeout);
+        let client = &self.referee.session.program.client;
+        client.call(&peer, question, &context)
+    }
+
+    fn send_error(&self, seat: usize, error: GameError) {
+        if let Some(assignment) = self.current() {
+            let program = &self.referee.session.program;
+            let timeout = program.config.game_over_limit();
+            let (peer, context) = self.referee.recipient(&assignment, seat, timeout);
+            let client = Arc::clone(&program.client);
+            spawn("game-error", move || {
+                drop(client.notify(&peer, &error, &context));
+            });
+        }
+    }
+
+    fn send_result(&self, game_over: GameOver) {
+        let _ = self.in_parallel(&[0, 1], |seat| {
+            let Some(assignment) = self.current() else {
+                return;
+            };
+            self.referee.tell(&Sending {
+                assignment,
+                receiver: seat,
+                game_over: game_over.clone(),
+            });
+        });
+    }
+
+    fn in_parallel<T: Send>(
+        &self,
+        seats: &[usize],
+        task: impl Fn(usize) -> T + Sync,
+    ) -> Result<Vec<T>, Aborted> {
+        thread::scope(|scope| {
+            let mut threads = Vec::new();
+            for seat in &seats[1..] {
+                let thread = Builder::new().name("seat".into());
+                threads.push(thread.spawn_scoped(scope, || task(*seat)));
+            }
+
+            let mut results = vec![task(seats[0])]; // in this thread
+            for thread in threads {
+                let thread = thread.map_err(|_| Aborted)?;
+                results.push(thread.join().map_err(|_| Aborted)?);
+            }
+            Ok(results)
+        })
+    }
+
+    fn sleep(&self, delay: Duration) {
+        thread::sleep(delay);
+    }
+
+    fn time_elapsed(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn clock(&self) -> Timestamp {
+        Timestamp::now()
+    }
+
+    fn save(&self, result: &GameResult) -> Result<(), Aborted> {
+        match self.referee.tasks.lock().save(self.assignment, result) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err(Aborted),
+            Err(error) => {
+                let match_id = &self.assignment.match_id;
+                let text = format!("the result of {match_id} cannot be kept: {error}");
+                self.referee.report_error(&text);
+                Err(Aborted)
+            }
+        }
     }
 }

@@ -350,7 +350,6 @@ fn make_schedule(players: Vec<String>, referees: Vec<String>) -> Vec<Match> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use league::protocol::Parity::{Even, Odd};
     use std::collections::HashSet;
 
     fn schedule_of(players: u32) -> Vec<Match> {
@@ -387,9 +386,12 @@ mod tests {
         }
         league.matches = schedule_of(3);
         for the_match in &mut league.matches {
-            let choices = the_match.players.each_ref();
-            let choices = choices.map(|id| if id == "P03" { Odd } else { Even });
-            the_match.result = Some(games::judge(&the_match.players, choices, 8));
+            let players = &the_match.players;
+            let choices = players
+                .each_ref()
+                .map(|id| if id == "P03" { "odd" } else { "even" });
+            let moves = games::alternating(&choices);
+            the_match.result = Some(games::even_odd::GAME.judge(players, &moves, Some(8)));
         }
         let table = league.standings();
         let rows: Vec<(u32, i32)> = table.iter().map(|row| (row.rank, row.points)).collect();

@@ -1,7 +1,7 @@
 //! How a match ended, and what that is worth in points. GAME_OVER carries a `GameResult`, and
 //! MATCH_RESULT_REPORT is made from it, so they always agree.
 
-use super::{Game, Move, MoveMessages, even_odd, parity};
+use super::{Game, Move, MoveMessages, parity};
 use crate::protocol::{GameResult, MatchResult, MoveMade, Parity, ResultDetails, ResultStatus};
 use crate::values::ByPlayer;
 use serde::{Deserialize, Serialize};
@@ -123,12 +123,6 @@ impl Game {
     }
 }
 
-/// Returns the result of a match of Even/Odd in which both players have chosen.
-pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameResult {
-    let moves = alternating(&choices.map(Parity::as_str));
-    even_odd::GAME.judge(players, &moves, Some(number))
-}
-
 /// Returns alternating moves of player A and player B.
 pub fn alternating(texts: &[&str]) -> Vec<Move> {
     let moves = texts.iter().enumerate().map(|(n, text)| Move {
@@ -153,12 +147,12 @@ pub fn points(result: &GameResult, player_id: &str, scoring: &Scoring) -> i32 {
 
 /// Returns the result as MATCH_RESULT_REPORT has it.
 pub fn match_result(result: &GameResult, scoring: &Scoring) -> MatchResult {
-    let players = result.choices.iter().map(|(id, _)| id);
-    let score = |id: &String| (id.clone(), points(result, id, scoring));
+    let players = result.choices.iter();
+    let score = players.map(|(id, _)| (id.clone(), points(result, id, scoring)));
 
     MatchResult {
         winner: result.winner_player_id.clone(),
-        score: players.map(score).collect(),
+        score: score.collect(),
         details: ResultDetails {
             drawn_number: result.drawn_number,
             choices: result.choices.clone(),

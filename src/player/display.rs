@@ -13,9 +13,9 @@ pub fn about_match(match_id: &str, text: &str) -> String {
 /// Describes the result of a match, with the name of the opponent.
 pub fn result(result: &GameResult, own_id: &str, opponent_id: &str, opponent: &str) -> String {
     let players = [own_id.into(), opponent_id.into()];
-    describe_result(result, &players, |id| match id {
-        _ if id == own_id => "you".into(),
-        _ => truncate(opponent, MAX_NAME),
+    describe_result(result, &players, |id| {
+        let name = if id == own_id { "you" } else { opponent };
+        truncate(name, MAX_NAME)
     })
 }
 
@@ -57,10 +57,8 @@ pub fn league_over(player_id: &str, league: &LeagueCompleted) -> String {
     }
 
     let all_points: Vec<i32> = rows.iter().map(|row| row.points).collect();
-    for row in rows {
-        if row.player_id == player_id {
-            text += &format!("; you are {}", place(row.rank, row.points, &all_points));
-        }
+    if let Some(row) = rows.iter().find(|row| row.player_id == player_id) {
+        text += &format!("; you are {}", place(row.rank, row.points, &all_points));
     }
     sanitize(&text)
 }

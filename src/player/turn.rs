@@ -3,7 +3,7 @@
 //! A `choose` is a function from a `Turn` to even or odd, or in other games to one of its legal
 //! moves. It can be tried on `Turn::sample()`, without a league.
 
-use crate::games::{self, even_odd};
+use crate::games::{alternating, even_odd};
 use crate::protocol::{GameResult, Parity, Record, ResultStatus};
 use crate::values::derive_seed;
 use serde::{Deserialize, Serialize};
@@ -105,7 +105,7 @@ impl Turn {
             round_id: 1,
             game_type: "even_odd".into(),
             opponent_id: "P02".into(),
-            result: games::judge(&players, [Parity::Even, Parity::Odd], 4),
+            result: even_odd::GAME.judge(&players, &alternating(&["even", "odd"]), Some(4)),
         };
 
         Turn {

@@ -75,7 +75,7 @@ impl Seat<'_> {
             player_id: self.player_id().clone(),
             game_type: game.game_type.into(),
             deadline,
-            move_number: next_number(moves),
+            move_number: moves.len() as u32 + 1,
             position: (game.position)(moves),
             legal_moves: legal_moves.into_iter().map(String::from).collect(),
             context: self.context(),
@@ -113,7 +113,7 @@ impl Seat<'_> {
         response: &ChooseMoveResponse,
     ) -> Result<String, CallError> {
         self.check_ids(&response.match_id, &response.player_id)?;
-        let (received, expected) = (&response.move_number, &next_number(moves));
+        let (received, expected) = (&response.move_number, &(moves.len() as u32 + 1));
         expect(ErrorCode::MatchMismatch, "move_number", received, expected)?;
         self.check_legal(moves, &response.r#move)
     }
@@ -204,11 +204,6 @@ impl Assignment {
             reason: None,
         }
     }
-}
-
-/// Returns the number of the next move.
-fn next_number(moves: &[Move]) -> u32 {
-    moves.len() as u32 + 1
 }
 
 /// Checks that a field of a reply has the expected value.

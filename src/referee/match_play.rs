@@ -4,7 +4,7 @@
 //! failed, draws a number if the game needs one, and saves the result before it tells the players.
 //!
 //! The network, the clocks, the disk and the threads of a match are in the trait `MatchIo`: the
-//! program plays over HTTP (`http_match.rs`), the tests play a script. The messages are in
+//! program plays over HTTP (`referee.rs`), the tests play a script. The messages are in
 //! `match_messages.rs`. Read next: `player/invitations.rs`, the player's side.
 
 use super::match_messages::{Question, Seat};

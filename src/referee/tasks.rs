@@ -35,8 +35,8 @@ use crate::program::config::RetryPolicy;
 use crate::program::storage::{self, JsonLinesFile};
 use crate::program::terminal::print_error;
 use crate::protocol::{
-    GameOver, GameResult, LeagueError, MatchEntry, MatchResult, ProtocolError, Record,
-    ResultStatus, RoundAnnouncement,
+    GameOver, GameResult, MatchEntry, MatchResult, ProtocolError, Record, ResultStatus,
+    RoundAnnouncement,
 };
 use crate::values::{Endpoint, token};
 use serde::{Deserialize, Serialize};
@@ -46,8 +46,8 @@ use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// Maximum time for which the answer to a message is awaited. It is longer than any time limit.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(3600);
+/// Maximum time for which the answer to a message is awaited. Then it is sent again.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// The index of the manager among the receivers of a result; the players have those of their seats.
 pub const MANAGER: usize = 2;
@@ -99,15 +99,15 @@ pub enum State {
 }
 
 /// A message about a result that must be sent.
-#[derive(Clone)]
+#[derive(Clone, Default)]
 struct Delivery {
     /// The time before which it is not sent, since an attempt has failed or is under way.
     not_before: Option<Instant>,
-    attempts: Attempts,
+    /// Number of attempts that have failed.
+    failed: u32,
 }
 
 /// A message about a result that must be sent now.
-#[derive(Clone)]
 pub struct Sending {
     pub assignment: Assignment,
     /// The seat of a player, or `MANAGER`.
@@ -184,51 +184,32 @@ impl Task {
     }
 
     /// Lets the manager get the result.
-    fn report(&mut self, policy: RetryPolicy) {
+    fn report(&mut self) {
         self.state = State::Told;
-        self.deliveries[MANAGER] = Some(Delivery::new(Attempts::endless(policy)));
+        self.deliveries[MANAGER] = Some(Delivery::default());
     }
 
     /// Returns the state after this answer of the manager. If it has recorded another result, the
     /// players are told that one.
-    fn next_state(&mut self, answer: &Result<(), CallError>, policy: RetryPolicy) -> State {
+    fn next_state(&mut self, answer: &Result<(), CallError>) -> State {
         match answer {
             Ok(()) => State::Recorded,
             Err(CallError::HttpStatus(413, _)) => State::Refused,
             Err(CallError::Refused(error, _)) => {
-                let Some(recorded) = recorded_result(error) else {
+                let context = error.context.as_ref();
+                let recorded = context.and_then(|context| context.get("recorded_result"));
+                let Some(Ok(recorded)) = recorded.map(decode::<MatchResult>) else {
                     return State::Refused;
                 };
                 self.result = Some(games::game_result(&recorded));
                 for delivery in &mut self.deliveries[..MANAGER] {
-                    delivery.get_or_insert(Delivery::new(Attempts::new(policy)));
+                    delivery.get_or_insert_default();
                 }
                 State::Recorded
             }
             Err(_) => self.state,
         }
     }
-}
-
-impl Delivery {
-    fn new(attempts: Attempts) -> Delivery {
-        Delivery {
-            not_before: None,
-            attempts,
-        }
-    }
-
-    /// Returns the delivery after a failed attempt; none if that was the last.
-    fn again(mut self, now: Instant) -> Option<Delivery> {
-        self.not_before = Some(now + self.attempts.next_delay()?);
-        Some(self)
-    }
-}
-
-/// Returns the result that the manager has recorded instead of the refused one.
-fn recorded_result(error: &LeagueError) -> Option<MatchResult> {
-    let context = error.context.as_ref()?;
-    decode(context.get("recorded_result")?).ok()
 }
 
 impl Tasks {
@@ -259,9 +240,8 @@ impl Tasks {
             number += 1;
             match serde_json::from_slice::<Task>(line) {
                 Ok(mut task) if task.result.is_some() => {
-                    task.report(self.retry_policy);
-                    let match_id = task.assignment.match_id.clone();
-                    self.by_match.insert(match_id, task);
+                    task.report();
+                    self.by_match.insert(task.assignment.match_id.clone(), task);
                 }
                 _ => {
                     let problem =
@@ -288,10 +268,9 @@ impl Tasks {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
-            } else if let Some(task) = self.by_match.get(&entry.match_id)
-                && task.result.is_none()
-            {
-                self.by_match.remove(&entry.match_id);
+            } else {
+                self.by_match
+                    .retain(|id, task| *id != entry.match_id || task.result.is_some());
             }
         }
 
@@ -308,20 +287,20 @@ impl Tasks {
             return;
         }
 
-        let match_id = new.match_id.clone();
-        match self.by_match.get_mut(&match_id) {
+        match self.by_match.get_mut(&new.match_id) {
             Some(task) if !task.is_replaced_by(&new) => {
                 if task.state == State::Recorded {
-                    task.report(self.retry_policy);
+                    task.report();
                 }
                 task.assignment.endpoints = new.endpoints;
             }
             _ => {
+                let match_id = new.match_id.clone();
                 let task = Task {
                     assignment: new,
                     result: None,
                     state: State::Waiting,
-                    deliveries: [const { None }; 3],
+                    deliveries: Default::default(),
                 };
                 self.by_match.insert(match_id, task);
             }
@@ -332,8 +311,9 @@ impl Tasks {
     /// waits for one.
     pub fn start_next(&mut self) -> Result<Assignment, Duration> {
         let mut tasks = self.by_match.values_mut();
-        let next = tasks.find(|task| task.state == State::Waiting);
-        let next = next.ok_or(ANSWER_TIMEOUT)?;
+        let next = tasks
+            .find(|task| task.state == State::Waiting)
+            .ok_or(ANSWER_TIMEOUT)?;
         next.state = State::InPlay;
         Ok(next.assignment.clone())
     }
@@ -356,19 +336,18 @@ impl Tasks {
             state: State::Decided,
             ..task.clone()
         };
-        let file = self.file.as_mut();
-        let file = file.ok_or_else(|| io::Error::other("not registered"))?;
-        file.append(&decided)?;
+        if let Some(file) = &mut self.file {
+            file.append(&decided)?;
+        }
         self.by_match.insert(played.match_id.clone(), decided);
         Ok(true)
     }
 
     /// Lets a match be played again that our own machine could not play, or reports its result.
     pub fn finish(&mut self, played: &Assignment) {
-        let policy = self.retry_policy;
         if let Some(task) = self.current(played) {
             match task.state {
-                State::Decided => task.report(policy),
+                State::Decided => task.report(),
                 _ => task.state = State::Waiting,
             }
         }
@@ -392,7 +371,7 @@ impl Tasks {
                 };
                 let pause = self.report_at.filter(|_| receiver == MANAGER);
                 let time = delivery.not_before.max(pause).filter(|time| *time > now);
-                let rank = (time, delivery.attempts.failed, receiver);
+                let rank = (time, delivery.failed, receiver);
                 calls.push((rank, &*assignment, result, delivery));
             }
         }
@@ -418,35 +397,43 @@ impl Tasks {
         answer: &Result<(), CallError>,
         now: Instant,
     ) -> Option<State> {
-        let policy = self.retry_policy;
+        let mut attempts = Attempts::new(self.retry_policy);
         let task = self.current(&sent.assignment)?;
-        let is_newest = task.result.as_ref() == Some(&sent.game_over.game_result);
         let before = task.deliveries[sent.receiver].take();
-
-        let is_over = if sent.receiver == MANAGER {
-            task.state = task.next_state(answer, policy);
-            task.state != State::Told
-        } else {
-            let may_pass = matches!(answer, Err(error) if error.may_pass());
-            is_newest && (task.state == State::Refused || !may_pass)
-        };
-        task.deliveries[sent.receiver] = match before {
-            _ if is_over => None,
-            Some(delivery) if is_newest => delivery.again(now),
-            _ => Some(Delivery::new(Attempts::new(policy))),
-        };
-
-        let state = task.state;
-        if sent.receiver == MANAGER && state == State::Told {
-            self.report_at = Some(now + Attempts::endless(policy).first_delay());
+        if sent.receiver == MANAGER {
+            task.state = task.next_state(answer);
+            let state = task.state;
+            if state == State::Told {
+                let failed = before.map_or(1, |before| before.failed + 1);
+                task.deliveries[MANAGER] = Some(Delivery {
+                    not_before: None, // `report_at` holds for all reports
+                    failed,
+                });
+                self.report_at = Some(now + attempts.first_delay());
+            }
+            return Some(state);
         }
-        Some(state)
+
+        let is_newest = task.result.as_ref() == Some(&sent.game_over.game_result);
+        let may_pass = matches!(answer, Err(error) if error.may_pass());
+        task.deliveries[sent.receiver] = match before {
+            _ if is_newest && (task.state == State::Refused || !may_pass) => None,
+            Some(before) if is_newest => {
+                attempts.failed = before.failed;
+                attempts.next_delay().map(|delay| Delivery {
+                    not_before: Some(now + delay),
+                    failed: attempts.failed,
+                })
+            }
+            _ => Some(Delivery::default()),
+        };
+        Some(task.state)
     }
 
     /// Returns true if the manager has answered all reports, and no player must be told a result.
     pub fn are_settled(&self) -> bool {
-        let mut tasks = self.by_match.values();
-        tasks
+        self.by_match
+            .values()
             .all(|task| task.state != State::Decided && task.deliveries.iter().all(Option::is_none))
     }
 

@@ -2,9 +2,9 @@
 //! the tasks of a referee, and which results it reports (`tests/scripts/outbox`). The manager's journal
 //! is in `journal.rs`.
 
-use super::support::offline::{local, usual};
+use super::support::offline::{judge, local, usual};
 use super::support::{TestLeague, files, golden, open_again};
-use league::games::{even_odd, judge, match_result};
+use league::games::{even_odd, match_result};
 use league::json::decode;
 use league::net::call_error::CallError;
 use league::player::history::History;

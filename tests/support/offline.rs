@@ -5,7 +5,7 @@
 
 use super::files::FILES;
 use super::json_of;
-use league::games::{self, Scoring, even_odd, judge, parity, tic_tac_toe};
+use league::games::{self, Scoring, alternating, even_odd, parity, tic_tac_toe};
 use league::manager::contact::{Health, Table};
 use league::manager::league::{Event, League, Match, Member};
 use league::manager::registration::{Application, Rejection};
@@ -230,6 +230,12 @@ pub fn assignment(league: &League, round: u32, available: &[String]) -> Option<E
     league.assign_open_matches(round, available, &BTreeSet::new(), token)
 }
 
+/// Returns the result of a match of Even/Odd in which both players have chosen.
+pub fn judge(players: &[String; 2], choices: [Parity; 2], number: u32) -> GameResult {
+    let moves = alternating(&choices.map(Parity::as_str));
+    even_odd::GAME.judge(players, &moves, Some(number))
+}
+
 /// Returns the result of a match with this seed: both choices and the number follow from the seed.
 pub fn seeded(seed: u64, game: &Match) -> GameResult {
     let choice = |player: &String| parity(derive_seed(seed, &[player, &game.id]) as u32);
@@ -295,7 +301,7 @@ pub fn ends(how: &str) -> impl Fn(&Match) -> GameResult {
                 None => seeded(7, game),
                 Some(moves) => {
                     let moves: Vec<&str> = moves.split_terminator("").skip(1).collect();
-                    let moves = games::alternating(&moves);
+                    let moves = alternating(&moves);
                     GameResult {
                         status: ResultStatus::Win,
                         winner_player_id: Some(players[0].clone()),

@@ -1,6 +1,6 @@
 //! Practice: the figures of a strategy over many matches, and the leagues in which they are played.
 
-use super::support::offline::{scoring, usual};
+use super::support::offline::{judge, scoring, usual};
 use super::support::*;
 use crate::compare::statistics::{Sample, completeness, report};
 use crate::players::strategies::{self, PastMatch, Turn};
@@ -9,7 +9,7 @@ use crate::show::expected_points::{coin_points, pair_values};
 use crate::show::screen::{first_losses, progress};
 use crate::start::entrants;
 use crate::start::local::name_players;
-use league::games::{judge, points};
+use league::games::points;
 use league::json::decode;
 use league::manager::league::League;
 use league::protocol::Parity;
@@ -79,7 +79,6 @@ fn expected(strategy: &str, constant: Parity) -> f64 {
             round_id: n,
             game_type: "even_odd".into(),
             match_id: turn.match_id.clone(),
-            conversation_id: String::new(),
             opponent_id: "P02".into(),
             result: play(&turn, n),
         };
