@@ -182,7 +182,7 @@ impl Player {
 
 impl Participant for Player {
     fn on_registered(&self, credentials: &Credentials, is_new: bool) -> Result<(), Exit> {
-        let (id, league_id) = (&credentials.agent_id, &credentials.league_id);
+        let id = &credentials.agent_id;
         let folder = self.session.program.data.join("players").join(id);
         let mut state = self.state.lock();
         state.table.clear();
@@ -190,7 +190,7 @@ impl Participant for Player {
             state.invitations.clear();
         }
         if is_new || state.history.matches().is_empty() {
-            state.history = History::open(&folder, id, league_id, is_new)?;
+            state.history = History::open(&folder, id, &credentials.league_id, is_new)?;
         }
         Ok(())
     }
@@ -208,7 +208,6 @@ impl Agent for Player {
         request: &Request,
         mut message: PlayerRequest,
     ) -> Result<Option<Reply>, HandlerError> {
-        let credentials = self.session.wait_until_registered()?;
         let token = request.envelope.auth_token.as_deref();
         if !is_from_referee(&message) {
             self.session.check_manager(token)?;
@@ -221,7 +220,7 @@ impl Agent for Player {
         let mut from = Sender {
             has_own_token: self.session.is_own_token(token),
             envelope: request.envelope.clone(),
-            credentials: Arc::clone(&credentials),
+            credentials: self.session.wait_until_registered()?,
             received_at: Instant::now(),
             has_asked: false,
         };
@@ -240,7 +239,7 @@ impl Agent for Player {
                     self.state.update(|_| ()); // an invitation may wait for the announcement
                     return Ok(self.finish(step));
                 }
-                Err(Pause::Ask(query_type)) => self.ask(&credentials, query_type),
+                Err(Pause::Ask(query_type)) => self.ask(&from.credentials, query_type),
                 Err(Pause::Refuse(error)) => return Err(error),
                 Err(Pause::Wait(_)) => {} // it is over
             }
@@ -327,8 +326,9 @@ impl Player {
     /// Asks the manager a question. Without an answer nothing is learnt.
     fn ask(&self, credentials: &Credentials, query_type: QueryType) {
         if let Some(data) = self.session.query(credentials, query_type) {
-            let own_id = &credentials.agent_id;
-            let lines = self.state.update(|state| state.learn(own_id, &data));
+            let lines = self
+                .state
+                .update(|state| state.learn(&credentials.agent_id, &data));
             lines.iter().for_each(|line| self.print(line));
         }
     }
@@ -360,8 +360,8 @@ impl Player {
     fn save_history(&self) {
         let saved = self.state.lock().history.write();
         if let Err(error) = saved {
-            let text = format!("the history is not saved: {error}");
-            self.session.warn(&text);
+            self.session
+                .warn(&format!("the history is not saved: {error}"));
         }
     }
 
@@ -369,8 +369,7 @@ impl Player {
     fn report(&self) -> PlayerReport {
         let credentials = self.session.credentials();
         let player_id = credentials.map(|known| known.agent_id.clone());
-        let state = self.state.lock();
-        let matches = state.history.matches();
+        let matches = self.state.lock().history.matches();
 
         PlayerReport {
             display_name: self.session.program.entry.display_name.clone(),

@@ -47,11 +47,10 @@ impl History {
             league_id: league_id.into(),
             ..HistoryFile::default()
         };
-        let saved: io::Result<Option<HistoryFile>> = storage::read_json(&path);
-        if let Ok(Some(saved)) = &saved
+        if let Ok(Some(saved)) = storage::read_json::<HistoryFile>(&path)
             && (&saved.player_id, &saved.league_id) == (&file.player_id, &file.league_id)
         {
-            file = saved.clone();
+            file = saved;
         } else if let Some(archived) = storage::move_aside(&path)? {
             let problem = "is not the player's history, and is forgotten; its text is in";
             let [path, archived] = [&path, &archived].map(|path| path.display());

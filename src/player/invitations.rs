@@ -15,7 +15,7 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 /// Maximum number of matches that we join, if the manager has not announced them.
-const MAX_JOINED: usize = 1000;
+const MAX_JOINED: usize = 100;
 
 /// A match that we have joined, as in its newest invitation.
 #[derive(Debug)]
@@ -115,12 +115,10 @@ impl Invitations {
         }
     }
 
-    /// Returns true if a token is that of one of our matches.
+    /// Returns true if the manager has announced this token for one of our matches.
     pub fn is_known_token(&self, token: Option<&str>) -> bool {
-        let announced = self.announced.values().flatten();
-        let joined = self.joined.values().flat_map(|joined| &joined.token);
-        let mut known = announced.chain(joined);
-        known.any(|known| self.is_token(token, known))
+        let mut announced = self.announced.values().flatten();
+        announced.any(|known| self.is_token(token, known))
     }
 
     /// Joins a match. A newer invitation replaces an older one; the same one again keeps our moves. An
@@ -135,8 +133,9 @@ impl Invitations {
 
         // The invitation must carry the announced token.
         if !self.expects(match_id, envelope.auth_token.as_deref()) {
-            let problem = "not the match token that the league manager announced";
-            return Err(ProtocolError::wrong_token(problem));
+            return Err(ProtocolError::wrong_token(
+                "not the match token that the league manager announced",
+            ));
         }
 
         // Other programs must not ask for our choices, nor fill our memory.
@@ -180,8 +179,9 @@ impl Invitations {
 
         let token = joined.token.as_deref().unwrap_or_default();
         if !self.is_token(envelope.auth_token.as_deref(), token) {
-            let problem = "not the token of the newest invitation";
-            return Err(ProtocolError::wrong_token(problem));
+            return Err(ProtocolError::wrong_token(
+                "not the token of the newest invitation",
+            ));
         }
 
         if joined.conversation_id != envelope.conversation_id {

@@ -19,7 +19,7 @@ use crate::program::credentials::Credentials;
 use crate::protocol::{
     ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Envelope,
     ErrorCode, GameInvitation, GameJoinAck, GameOver, JsonObject, PlayerRequest, ProtocolError,
-    QueryType, Reply, Standing,
+    QueryType, Record, Reply, Standing,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use std::mem;
@@ -28,8 +28,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum time that an invitation or a result waits for the announcement of its match.
 const ANNOUNCEMENT_TIMEOUT: Duration = Duration::from_secs(1);
-/// Minimum time between two questions to the manager, since other programs can cause them.
-const QUERY_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The sender of a message, as its envelope shows it, and how far the message is handled.
 pub struct Sender {
@@ -78,8 +76,6 @@ pub struct PlayerState {
     pub history: History,
     /// The newest table since the registration.
     pub table: Vec<Standing>,
-    /// The time at which the manager was last asked.
-    asked_at: Option<Instant>,
 }
 
 impl PlayerState {
@@ -89,7 +85,6 @@ impl PlayerState {
             invitations: Invitations::new(checks_tokens),
             history: History::default(),
             table: Vec::new(),
-            asked_at: None,
         }
     }
 
@@ -131,14 +126,14 @@ impl PlayerState {
             }
             PlayerRequest::LeagueStandingsUpdate(table) => {
                 if self.table.is_empty() && self.lacks_results(from, &table.standings) {
-                    self.ask(from, QueryType::GetPlayerStats, now)?;
+                    from.ask(QueryType::GetPlayerStats)?;
                 }
                 self.table = mem::take(&mut table.standings);
                 Step::Reply(None)
             }
             PlayerRequest::LeagueCompleted(league) => {
                 if self.lacks_results(from, &self.table) {
-                    self.ask(from, QueryType::GetPlayerStats, now)?;
+                    from.ask(QueryType::GetPlayerStats)?;
                 }
                 Step::End(display::league_over(&from.credentials.agent_id, league))
             }
@@ -150,7 +145,7 @@ impl PlayerState {
     /// Waits until the manager has announced a match with the token of a message, and then asks for
     /// it. The manager's rehearsal has our own token, and is not announced.
     fn await_announcement(
-        &mut self,
+        &self,
         from: &mut Sender,
         match_id: &str,
         now: Instant,
@@ -166,7 +161,7 @@ impl PlayerState {
         if waited < ANNOUNCEMENT_TIMEOUT {
             return Err(Pause::Wait(ANNOUNCEMENT_TIMEOUT - waited));
         }
-        self.ask(from, QueryType::GetNextMatch, now)
+        from.ask(QueryType::GetNextMatch)
     }
 
     /// Returns true if our row of a table says otherwise than the results that we remember, and is not
@@ -174,23 +169,18 @@ impl PlayerState {
     fn lacks_results(&self, from: &Sender, table: &[Standing]) -> bool {
         let own_id = &from.credentials.agent_id;
         let matches = self.history.matches();
-        let known = record(own_id, &matches);
         let is_wrong = |row: &Standing| {
+            let (wins, losses, draws) = (row.wins, row.losses, row.draws);
             row.player_id == *own_id
                 && row.played as usize >= matches.len()
-                && (row.wins, row.losses, row.draws) != (known.wins, known.losses, known.draws)
+                && record(own_id, &matches)
+                    != (Record {
+                        wins,
+                        losses,
+                        draws,
+                    })
         };
         from.credentials.proves_itself && table.iter().any(is_wrong)
-    }
-
-    /// Asks the manager about a message: once, and not too often.
-    fn ask(&mut self, from: &mut Sender, query: QueryType, now: Instant) -> Result<(), Pause> {
-        let is_early = (self.asked_at).is_some_and(|time| now < time + QUERY_INTERVAL);
-        if is_early || mem::replace(&mut from.has_asked, true) {
-            return Ok(());
-        }
-        self.asked_at = Some(now);
-        Err(Pause::Ask(query))
     }
 
     /// Takes over what the manager has answered: the token of our next match, or our results. Returns
@@ -220,9 +210,8 @@ impl PlayerState {
         if let Some(player_id) = &invitation.player_id {
             check_player_id(own_id, player_id)?;
         }
-        let must_be_announced = from.must_be_announced();
         self.invitations
-            .join(&from.envelope, invitation, must_be_announced)?;
+            .join(&from.envelope, invitation, from.must_be_announced())?;
 
         let ack = GameJoinAck {
             match_id: invitation.match_id.clone(),
@@ -306,6 +295,14 @@ impl PlayerState {
 }
 
 impl Sender {
+    /// Asks the manager about the message, once.
+    fn ask(&mut self, query: QueryType) -> Result<(), Pause> {
+        match mem::replace(&mut self.has_asked, true) {
+            true => Ok(()),
+            false => Err(Pause::Ask(query)),
+        }
+    }
+
     /// Returns true if the manager must have announced the match of a message.
     fn must_be_announced(&self) -> bool {
         self.credentials.proves_itself && !self.has_own_token

@@ -5,7 +5,7 @@ use super::support::{executable, files};
 use league::manager::league::Event;
 use league::player::display;
 use league::protocol::{GameResult, Parity, ResultStatus};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::PathBuf;
 use std::process::Command;
@@ -304,8 +304,7 @@ fn samples_are_what_the_programs_print() {
         reason: None,
         moves: None,
     };
-    let names = BTreeMap::from([("P02".into(), "odd".into())]);
-    let line = display::about_match("R1M1", &display::result(&result, "P01", "P02", &names));
+    let line = display::about_match("R1M1", &display::result(&result, "P01", "P02", "odd"));
     let sample = format!("\n{line}, after 17 ms\n");
     assert!(text("exercises.md").contains(&sample), "{sample}");
 }
