@@ -5,18 +5,16 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::contact::Table;
 use super::league::{Event, League, Member};
-use super::registration::{
-    Application, Rejection, RejectionKind, registration_reply, with_address,
-};
+use super::registration::{Application, Rejection, TOO_SOON, registration_reply, with_address};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
+use crate::program::session::REMOVED;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, ManagerRequest, MatchResultAck,
-    MatchResultReport, ProtocolError, Reply,
+    AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, ManagerRequest,
+    MatchResultAck, MatchResultReport, ProtocolError, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Moment, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
@@ -148,9 +146,9 @@ impl Manager {
         let meta = self.judged_meta(meta, request, trusted);
         let is_relayed = self.hooks.is_relay(&meta.contact_endpoint);
         let secret = &secret(self.program.config.system.security.token_length);
-        let commit = || {
+        let decide = || {
             self.store.commit(|league| {
-                let decide = |table: &mut Table| {
+                Ok::<_, HandlerError>(self.contacts.with(|table| {
                     league.decide_registration(&Application {
                         kind,
                         meta: &meta,
@@ -162,32 +160,31 @@ impl Manager {
                         secret,
                         now: Timestamp::now(),
                     })
-                };
-                Ok::<_, HandlerError>(self.contacts.with(decide))
+                }))
             })
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = commit()?;
-        let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
+        let is_too_soon = |rejection: &Rejection| rejection.reason == TOO_SOON;
+        let mut decision = decide()?;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
-            decision = commit()?;
+            decision = decide()?;
         }
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
-                self.contacts
-                    .with(|table| table.record_registration(member, Moment::now()));
+                (self.contacts).with(|table| table.record_registration(member, Moment::now()));
                 self.store.notify_all();
             }
-            Err(rejection) => match rejection.kind {
-                // The agent waits for the next league, and the operator knows why.
-                RejectionKind::Removed => {}
-                RejectionKind::Late if self.store.read(League::is_over) => {}
-                _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
-            },
+            // The agent waits for the next league, and the operator knows why.
+            Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
+            Err(Rejection {
+                code: Some(ErrorCode::LateRegistration),
+                ..
+            }) if self.store.read(League::is_over) => {}
+            Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
         }
         Ok(registration_reply(kind, decision, self.program.league_id()))
     }
