@@ -28,9 +28,10 @@ use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
+use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 /// Maximum time until the children are looked at again, before the start.
@@ -106,8 +107,6 @@ struct ToolHooks {
     children: Arc<Mutex<Children>>,
     document: Arc<Document>,
     relays: Arc<Relays>,
-    /// Done when the work after the end of the league is done.
-    closed: Once,
     /// The manager's port if the operator has ordered a new lobby.
     new_lobby_port: Mutex<Option<u16>>,
     /// The reason why a practice that was played has failed.
@@ -128,7 +127,6 @@ impl ToolHooks {
             children: Arc::default(),
             document: Arc::new(document),
             relays: Arc::default(),
-            closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
         }
@@ -185,17 +183,6 @@ impl ToolHooks {
                 lock(&children).report_ended();
             }
         });
-    }
-
-    /// Ends what runs around a closed league.
-    fn finish(&self, manager: &Manager) {
-        lock(&self.children).wait();
-        self.web_pages.linger();
-        if manager.program.args.has("--stay") {
-            let text = "the league is over; still serving (--stay) until the command \
-                `new-lobby` opens a new lobby";
-            manager.terminal.print_line(text);
-        }
     }
 }
 
@@ -306,20 +293,22 @@ impl ManagerHooks for ToolHooks {
         }
     }
 
-    fn may_end(&self, manager: &Manager) -> bool {
-        self.closed.call_once(|| self.finish(manager));
-        if manager.new_lobby_ordered.load(Ordering::SeqCst) {
+    fn end(&self, manager: &Manager) -> io::Result<()> {
+        lock(&self.children).wait();
+        self.web_pages.linger();
+        let is_ordered = || manager.new_lobby_ordered.load(Ordering::SeqCst);
+        if manager.program.args.has("--stay") {
+            let text = "the league is over; still serving (--stay) until the command \
+                `new-lobby` opens a new lobby";
+            manager.terminal.print_line(text);
+            manager.run_rounds(|_| is_ordered())?;
+        }
+        if is_ordered() {
             *lock(&self.new_lobby_port) = Some(manager.program.port);
-        } else if manager.program.args.has("--stay") {
-            return false;
         }
 
         self.relays.end();
-        true
-    }
-
-    fn trusts_this_machine(&self) -> bool {
-        !self.setup.kind.is_local()
+        Ok(())
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {

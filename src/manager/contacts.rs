@@ -168,12 +168,16 @@ impl Contacts {
             return;
         };
 
-        let before = (contact.health.clone(), contact.was_called());
+        let (health, was_called) = (contact.health.clone(), contact.was_called());
         contact.record(call, result, now);
-        let is_changed = before != (contact.health.clone(), contact.was_called());
+        let is_changed = !was_called || contact.health != health;
 
         let kind = contact.kind;
-        let is_last = call.notification.is_some() && table.are_settled(kind);
+        let is_awaited = matches!(
+            call.notification,
+            Some(Notification::Announcement(_) | Notification::LeagueEnd)
+        );
+        let is_last = is_awaited && table.are_settled(kind);
         drop(inner);
         if is_changed || is_last {
             self.store.notify_all();

@@ -125,12 +125,14 @@ impl Store {
         Ok(answer)
     }
 
-    /// Commits a decision that has no answer. Returns true if there was an event.
-    pub fn commit_event(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
+    /// Commits a decision that has no answer, and returns its event.
+    pub fn commit_event(
+        &self,
+        decide: impl FnOnce(&League) -> Option<Event>,
+    ) -> io::Result<Option<Event>> {
         self.commit(|league| {
             let event = decide(league);
-            let is_new = event.is_some();
-            Ok((event, is_new))
+            Ok((event.clone(), event))
         })
     }
 

@@ -336,10 +336,10 @@ impl League {
             .filter(|m| m.recorded.is_none())
     }
 
-    /// Returns the matches of a round that have no result yet and are assigned to a referee.
-    pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Arc<Match>> {
-        self.open_matches(round)
-            .filter(move |m| m.referee() == Some(referee))
+    /// Returns the matches of the open round that have no result yet and are assigned to a referee.
+    pub fn open_matches_of(&self, referee: &str) -> impl Iterator<Item = &Arc<Match>> {
+        let matches = self.open_matches(self.open_round().unwrap_or(0));
+        matches.filter(move |m| m.referee() == Some(referee))
     }
 
     /// Returns the first round that has open matches; none before the start, after the last result,

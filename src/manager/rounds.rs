@@ -103,8 +103,9 @@ impl Manager {
             return;
         }
         store.notify_all();
-        let is_lobby = self.automatic_start.is_none() && !store.read(|league| league.started);
-        if let Some(reason) = reason.filter(|_| !is_lobby) {
+        let is_news = store.read(|league| league.started)
+            || contacts.with(|table| table.automatic_start.is_some());
+        if let Some(reason) = reason.filter(|_| is_news) {
             self.say(Level::Warning, "waiting", &reason);
         }
     }
@@ -112,27 +113,22 @@ impl Manager {
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&self, available: &[String]) -> io::Result<bool> {
         self.enter_open_round();
-        let mut assigned = None; // none unless matches are assigned
-        let is_new = self.store.commit_event(|league| {
+        let mut warnings = Vec::new();
+        let event = self.store.commit_event(|league| {
             self.contacts.with(|table| {
-                let event = self.next_event(league, table, available);
-                if let Some(Event::Assigned { assignments }) = &event {
-                    let warnings = table.lost_referee_warnings(league, available);
-                    assigned = Some((assignments.clone(), warnings));
-                }
-                event
+                warnings = table.lost_referee_warnings(league, available);
+                self.next_event(league, table, available)
             })
         })?;
 
-        // Matches are assigned.
-        if let Some((assignments, warnings)) = assigned {
+        if let Some(Event::Assigned { assignments }) = &event {
             let now = Moment::now();
-            (self.contacts).with(|table| table.record_assignment(&assignments, self.lead, now));
+            (self.contacts).with(|table| table.record_assignment(assignments, self.lead, now));
             for text in warnings {
                 self.say(Level::Warning, "referee_lost", &text);
             }
         }
-        Ok(is_new)
+        Ok(event.is_some())
     }
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
@@ -152,8 +148,10 @@ impl Manager {
     /// matches that have no available referee are assigned.
     fn next_event(&self, league: &League, table: &Table, available: &[String]) -> Option<Event> {
         if !league.started {
-            let (players, referees) = self.automatic_start?;
-            return self.decide_start(league, players, referees);
+            let (players, referees) = table.automatic_start?;
+            let are_here = league.count(AgentKind::Player) >= players as usize
+                && league.count(AgentKind::Referee) >= referees as usize;
+            return self.decide_start(league).filter(|_| are_here);
         }
 
         let round = league.open_round()?;
@@ -268,49 +266,5 @@ impl Table {
             _ => None,
         };
         waiting
-    }
-
-    /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let has_matches = league
-                .open_matches_of(&id, self.pace.round)
-                .next()
-                .is_some();
-            if has_matches && !available.contains(&id) {
-                let problem = self.problem_of(&id, league);
-                warnings.push(format!("{problem}; its matches are announced again"));
-            }
-        }
-        warnings
-    }
-
-    /// Returns the reports that the league waits for.
-    fn awaited_reports(&self, league: &League) -> Option<String> {
-        let mut awaited = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let contact = self.contacts.get(&id);
-            let Some(deadline) = contact.and_then(|contact| contact.report_by) else {
-                continue;
-            };
-            let mut matches = Vec::new();
-            for the_match in league.open_matches_of(&id, self.pace.round) {
-                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
-                matches.push(format!("{} of {a} and {b}", the_match.id));
-            }
-
-            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
-            let until = deadline.timestamp.time_of_day();
-            awaited.push(format!("{referee} to report {matches} (until {until})"));
-        }
-        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
-    }
-
-    /// Returns what is wrong with a referee, after its name.
-    fn problem_of(&self, id: &str, league: &League) -> String {
-        let contact = self.contacts.get(id);
-        let problem = contact.map_or_else(String::new, |contact| contact.health.problem());
-        format!("{} {problem}", league.name_and_id(id))
     }
 }
