@@ -13,8 +13,8 @@ use crate::net::sync::secret;
 use crate::program::session::REMOVED;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, Envelope, ErrorCode, LeaguePhase, ManagerRequest,
-    MatchResultAck, MatchResultReport, ProtocolError, Reply,
+    AgentKind, AgentMeta, Envelope, ErrorCode, ManagerRequest, MatchResultAck, MatchResultReport,
+    ProtocolError, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Moment, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
@@ -66,8 +66,7 @@ impl Agent for Manager {
     /// Shows a refused registration on the screen.
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         let message_type = packet["message_type"].as_str().unwrap_or_default();
-        let mut keys = ["player_meta", "referee_meta"].iter();
-        let meta = keys.find_map(|key| packet.get(key));
+        let meta = packet.get("player_meta").or(packet.get("referee_meta"));
         if meta.is_some() || message_type.ends_with("_REGISTER_REQUEST") {
             self.show_rejected(meta.unwrap_or(&Value::Null), peer, &refusal.to_string());
         }
@@ -116,19 +115,11 @@ impl Agent for Manager {
             })
     }
 
-    /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
+    /// Returns the fields of LEAGUE_STATUS, who the manager is, and the uptime in seconds.
     fn health(&self) -> Value {
-        let status = self.status();
-        let state = match status.status {
-            LeaguePhase::Waiting => AgentState::Registered,
-            LeaguePhase::Running => AgentState::Active,
-            LeaguePhase::Completed => AgentState::Shutdown,
-        };
-
-        let mut health = json!(status);
+        let mut health = json!(self.status());
         health["id"] = self.program.client.sender().into();
         health["kind"] = json!(AgentKind::Manager);
-        health["state"] = json!(state);
         health["uptime"] = self.program.started.elapsed().as_secs().into();
         health
     }
@@ -176,6 +167,7 @@ impl Manager {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
                 (self.contacts).with(|table| table.record_registration(member, Moment::now()));
+                self.print_arrival(member);
                 self.store.notify_all();
             }
             // The agent waits for the next league, and the operator knows why.

@@ -68,17 +68,9 @@ impl League {
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
         let decision = self.accepted_member(application);
-        let Ok(member) = &decision else {
-            return (None, decision);
-        };
-
-        match self.members.get(&member.id) {
-            Some(before) if before == member => (None, decision),
-            Some(before) if application.now <= before.registered_at => {
-                (None, Err(rejection(TOO_SOON)))
-            }
-            _ => (Some(Event::Registered(member.clone())), decision),
-        }
+        let is_new = |member: &&Member| self.members.get(&member.id) != Some(*member);
+        let new = decision.as_ref().ok().filter(is_new).cloned();
+        (new.map(Event::Registered), decision)
     }
 
     fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
@@ -101,10 +93,10 @@ impl League {
                 return Err(unreachable(kind, &taken(other)));
             }
 
-            return Ok(match authenticated {
+            return match authenticated {
                 Some(_) => self.renew(member, application),
-                None => self.new_member(&member.id, application),
-            });
+                None => Ok(self.new_member(&member.id, application)),
+            };
         }
 
         if application.meta.must_be_known == Some(true) {
@@ -137,23 +129,21 @@ impl League {
 
     /// Checks that there is room for one more. One machine must not take all places of a class.
     fn check_capacity(&self, application: &Application) -> Result<(), Rejection> {
-        let peer = application.request.peer;
+        let (peer, max_per_address) = (application.request.peer, application.max_per_address);
         let same_address = self.members.values().filter(|member| member.peer == peer);
-        let max_per_address = application.max_per_address;
-        if !application.trusted && same_address.count() >= max_per_address as usize {
-            let hint = "the operator raises this with --members-per-address";
-            let reason = format!("Maximum players reached: {max_per_address} from {peer}; {hint}");
-            return Err(rejection(reason));
-        }
-
         let max_players = self.config.league.participants.max_players;
-        let players = self.count(AgentKind::Player);
-        if application.kind == AgentKind::Player && players >= max_players as usize {
-            let reason = format!("Maximum players reached: {max_players} may register");
-            return Err(rejection(reason));
-        }
 
-        Ok(())
+        let limit = if !application.trusted && same_address.count() >= max_per_address as usize {
+            let hint = "the operator raises this with --members-per-address";
+            format!("{max_per_address} from {peer}; {hint}")
+        } else if application.kind == AgentKind::Player
+            && self.count(AgentKind::Player) >= max_players as usize
+        {
+            format!("{max_players} may register")
+        } else {
+            return Ok(());
+        };
+        Err(rejection(format!("Maximum players reached: {limit}")))
     }
 
     /// Checks that an agent may register at all, and that its description is legal. `member` is the
@@ -207,10 +197,10 @@ impl League {
         })
     }
 
-    /// Returns the member with its new description, its old token, and its old registration key if
+    /// Returns a member with its new description, its old token, and its old registration key if
     /// it sends none. If nothing is new and more than half of its lifetime is left, nothing
     /// changes: registering again does not make the journal grow.
-    fn renew(&self, member: &Member, application: &Application) -> Member {
+    fn renew(&self, member: &Member, application: &Application) -> Result<Member, Rejection> {
         let mut meta = application.meta.clone();
         if key_of(&meta).is_none() {
             meta.registration_key = member.meta.registration_key.clone();
@@ -219,14 +209,17 @@ impl League {
 
         let minimum = self.config.token_lifetime() / 2;
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
-            return member.clone();
+            return Ok(member.clone());
+        }
+        if application.now <= member.registered_at {
+            return Err(rejection(TOO_SOON));
         }
 
-        Member {
+        Ok(Member {
             meta,
             token: member.token.clone(),
             ..self.new_member(&member.id, application)
-        }
+        })
     }
 
     /// Returns a member with this id and a new token.
