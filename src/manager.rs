@@ -120,8 +120,6 @@ pub struct Manager {
     pub contacts: Arc<Contacts>,
     /// Standard output.
     pub terminal: Terminal,
-    /// What the league was last said to wait for.
-    said: Mutex<Option<String>>,
     screen: Mutex<Option<Screen>>,
     written_files: Mutex<WrittenFiles>,
     /// The number of members that may register from one address before the start.
@@ -178,7 +176,6 @@ impl Manager {
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
-            said: Mutex::default(),
             screen: Mutex::default(),
             written_files: Mutex::default(),
             max_per_address,
@@ -244,10 +241,9 @@ impl Manager {
     fn warn_of_unreachable_agents(&self) {
         for (id, contact) in self.contacts.with(|table| table.contacts.clone()) {
             if let Some(error) = contact.health.error() {
-                let problem = error.explain();
-                let consequence = "until it answers, it loses its matches";
                 let agent = self.store.read(|league| league.name_and_id(&id));
-                let text = format!("{agent} has registered, but {problem}; {consequence}");
+                let problem = format!("has registered, but {}", error.explain());
+                let text = format!("{agent} {problem}; until it answers, it loses its matches");
                 self.say(Level::Warning, "unreachable", &text);
             }
         }

@@ -28,11 +28,11 @@ use league::program::terminal::{print_error, print_line, sanitize};
 use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
-use std::io;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -179,8 +179,9 @@ impl ToolHooks {
         let children = Arc::clone(&self.children);
         let store = Arc::clone(&manager.store);
         spawn("children", move || {
-            while !store.wait(CHECK_INTERVAL, |league| league.closed || league.is_over()) {
+            while !store.read(League::is_over) {
                 lock(&children).report_ended();
+                thread::sleep(CHECK_INTERVAL);
             }
         });
     }

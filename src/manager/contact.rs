@@ -313,12 +313,14 @@ pub struct Table {
     /// For each agent, the number of technical losses in this round that did not count, since its
     /// announcement had not reached it, and of its registrations after the end.
     concessions: BTreeMap<String, u32>,
-    /// The matches and players that had not been told of them when the referees were.
-    unaware: BTreeSet<(String, String)>,
+    /// The matches of which a player had not been told when the referees were.
+    unaware: BTreeSet<String>,
     /// The matches that must be announced again, since such a player has failed.
     pub unannounced: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
+    /// What the league was last said to wait for.
+    pub said: Option<String>,
     /// The numbers of players and referees that start the league.
     pub automatic_start: Option<(u32, u32)>,
 }
@@ -339,6 +341,7 @@ impl Table {
             unaware: BTreeSet::new(),
             unannounced: BTreeSet::new(),
             fault: None,
+            said: None,
             automatic_start: None,
         };
         for member in league.members.values() {
@@ -385,11 +388,10 @@ impl Table {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
             let id = &the_match.id;
-            let was_unaware = self.unaware.contains(&(id.clone(), player.clone()));
             if is_loss
                 && new.result.winner.as_ref() != Some(player)
                 && let Some(contact) = self.contacts.get(player)
-                && (was_unaware || contact.lacks(the_match))
+                && (self.unaware.contains(id) || contact.lacks(the_match))
                 && !contact.has_failed()
                 && self.concede(player)
             {
@@ -402,13 +404,16 @@ impl Table {
         Ok(())
     }
 
-    /// Notes the players that have not been told of their matches, while the referees are told.
-    fn note_unaware_players(&mut self, league: &League) {
+    /// Notes the matches of which a player has not been told, while the referees are told.
+    fn note_unaware_matches(&mut self, league: &League) {
         for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
-            for player in &the_match.players {
-                if (self.contacts.get(player)).is_some_and(|contact| contact.lacks(the_match)) {
-                    self.unaware.insert((the_match.id.clone(), player.clone()));
-                }
+            let mut players = the_match.players.iter();
+            if players.any(|id| {
+                self.contacts
+                    .get(id)
+                    .is_some_and(|contact| contact.lacks(the_match))
+            }) {
+                self.unaware.insert(the_match.id.clone());
             }
         }
     }
@@ -430,7 +435,7 @@ impl Table {
             self.published_at = now;
         }
         if newest.referees.announcement > before.referees.announcement {
-            self.note_unaware_players(league);
+            self.note_unaware_matches(league);
         }
 
         let [old, new] = [before, newest].map(Published::to_any);
@@ -458,7 +463,7 @@ impl Table {
         self.pace.assign(lead, now);
         for assignment in given {
             self.unannounced.remove(&assignment.match_id);
-            (self.unaware).retain(|(match_id, _)| *match_id != assignment.match_id);
+            self.unaware.remove(&assignment.match_id);
         }
         for contact in self.contacts.values_mut() {
             contact.report_by = None;

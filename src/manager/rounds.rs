@@ -15,7 +15,7 @@ use super::contact::Table;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use crate::net::log::Level;
-use crate::net::sync::{lock, secret};
+use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
@@ -83,14 +83,15 @@ impl Manager {
 
         // Publish what is new.
         let now = Moment::now();
-        let (threads, reason) = store.read(|league| {
+        let (threads, reason, before) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
             let threads = contacts.publish(league, may_begin, now);
-            let waiting = contacts.with(|table| {
+            contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
-                table.waiting(league, now)
-            });
-            (threads, waiting.reason)
+                let reason = table.waiting(league, now).reason;
+                let before = mem::replace(&mut table.said, reason.clone());
+                (threads, reason, before)
+            })
         });
         for thread in threads {
             thread.unpark();
@@ -98,7 +99,6 @@ impl Manager {
 
         // Say what the league waits for, if that has changed. A lobby that the operator will start
         // is no news.
-        let before = mem::replace(&mut *lock(&self.said), reason.clone());
         if reason == before {
             return;
         }
