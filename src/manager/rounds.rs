@@ -28,6 +28,9 @@ const STEP_INTERVAL: Duration = Duration::from_millis(100);
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of players of a league in which every result is published at once.
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
+/// Maximum number of players of a league in which each round ends with its table. In a larger one
+/// the rounds of fast players would be over before all have read the table of the round before.
+const MAX_PLAYERS_OF_ROUND_TABLES: usize = 100;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 /// Time without news after which the league says which referees it waits for.
@@ -192,9 +195,10 @@ impl Table {
         let mut players = league.newest();
         if players.results != before.players.results {
             let player_count = league.count(AgentKind::Player);
-            // The end of a round or of the league is never held back.
+            // The last table is never held back, nor that of a round, unless the league is very large.
+            let is_round_over = players.rounds > before.players.rounds;
             let is_due = player_count <= MAX_UNTHROTTLED_PLAYERS
-                || players.rounds > before.players.rounds
+                || is_round_over && player_count <= MAX_PLAYERS_OF_ROUND_TABLES
                 || league.is_over()
                 || pace.next_table_at.is_none_or(|time| time.has_passed(now));
             if is_due {
