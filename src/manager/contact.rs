@@ -404,20 +404,6 @@ impl Table {
         Ok(())
     }
 
-    /// Notes the matches of which a player has not been told, while the referees are told.
-    fn note_unaware_matches(&mut self, league: &League) {
-        for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
-            let mut players = the_match.players.iter();
-            if players.any(|id| {
-                self.contacts
-                    .get(id)
-                    .is_some_and(|contact| contact.lacks(the_match))
-            }) {
-                self.unaware.insert(the_match.id.clone());
-            }
-        }
-    }
-
     /// Lets an agent be told everything again that still matters, or be pinged.
     pub fn resend(&mut self, id: &str, now: Moment) {
         if let Some(contact) = self.contacts.get_mut(id) {
@@ -435,7 +421,15 @@ impl Table {
             self.published_at = now;
         }
         if newest.referees.announcement > before.referees.announcement {
-            self.note_unaware_matches(league);
+            for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
+                let mut players = the_match
+                    .players
+                    .iter()
+                    .filter_map(|id| self.contacts.get(id));
+                if players.any(|contact| contact.lacks(the_match)) {
+                    self.unaware.insert(the_match.id.clone());
+                }
+            }
         }
 
         let [old, new] = [before, newest].map(Published::to_any);
@@ -483,9 +477,9 @@ impl Table {
     pub fn available_referees(&self, league: &League) -> Vec<String> {
         for is_available in [Health::may_play, Health::is_late] {
             let mut ids = league.ids(AgentKind::Referee);
-            ids.retain(|id| match self.contacts.get(id) {
-                Some(contact) => is_available(&contact.health),
-                None => true,
+            ids.retain(|id| {
+                let contact = self.contacts.get(id);
+                contact.is_none_or(|contact| is_available(&contact.health))
             });
             if !ids.is_empty() {
                 return ids;

@@ -61,10 +61,10 @@ impl Manager {
 
     /// Writes the files that have changed. Returns one of the errors.
     fn write_changes(&self, written: &mut WrittenFiles) -> io::Result<()> {
-        let is_new = |league: &&League| written.version != Some(league.version);
-        let Some(league) = (self.store).read(|league| Some(league).filter(is_new).cloned()) else {
+        let league = self.store.read(League::clone);
+        if written.version == Some(league.version) {
             return Ok(());
-        };
+        }
 
         let mut result = Ok(());
         let new_results = league.played[written.results..].iter();

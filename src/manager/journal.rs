@@ -42,11 +42,11 @@ struct Inner {
 
 /// A line of the journal after the first one.
 #[derive(Serialize, Deserialize)]
-struct Line<E> {
+struct Line {
     /// Its number, from 1.
     line: u64,
     #[serde(flatten)]
-    event: E,
+    event: Event,
 }
 
 impl Store {
@@ -191,7 +191,7 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
 /// Checks the version in the first line; applies the event of any other line.
 fn read_line(number: u64, text: &[u8], league: &mut League) -> Result<(), String> {
     if number > 1 {
-        let Line::<Event> { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
+        let Line { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
         if line != number {
             return Err(format!(
                 "has the number {line}: a line is missing, doubled or moved; put the journal back \

@@ -160,7 +160,15 @@ impl League {
             return Err(rejection(format!("Not permitted: {legal}")));
         }
 
-        check_meta(meta, kind, &self.config.league.game_type)?;
+        check_meta(meta, kind, &self.config.league.game_type).map_err(rejection)?;
+        if let Some(version) = &meta.protocol_version
+            && version.trim_start_matches("league.v").split('.').next() != Some("2")
+        {
+            return Err(Rejection {
+                code: Some(ErrorCode::VersionMismatch),
+                reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
+            });
+        }
         check_endpoint(application).map_err(|problem| unreachable(kind, &problem))?;
 
         if let Some(listed) = self.listed_agent(application)
@@ -353,34 +361,23 @@ fn key_of(meta: &AgentMeta) -> Option<&str> {
 }
 
 /// Checks the description of an agent, for a league of that game.
-pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), Rejection> {
+fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), String> {
     check_display_name(&meta.display_name)
-        .map_err(|legal| rejection(format!("Invalid display_name: must be {legal}")))?;
-    check_version(&meta.version)
-        .map_err(|legal| rejection(format!("Invalid version: must be {legal}")))?;
+        .map_err(|legal| format!("Invalid display_name: must be {legal}"))?;
+    check_version(&meta.version).map_err(|legal| format!("Invalid version: must be {legal}"))?;
     if !meta.game_types.iter().any(|game_type| game_type == game) {
-        let reason = format!("Unsupported game type: game_types must have {game}");
-        return Err(rejection(reason));
+        return Err(format!(
+            "Unsupported game type: game_types must have {game}"
+        ));
     }
 
     if key_of(meta).is_some_and(|key| !(16..=128).contains(&key.chars().count())) {
-        return Err(rejection(
-            "Invalid registration_key: must be 16 to 128 characters",
-        ));
+        return Err("Invalid registration_key: must be 16 to 128 characters".into());
     }
 
     let capacity = meta.max_concurrent_matches.unwrap_or(0);
     if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
-        return Err(rejection("Invalid max_concurrent_matches: must be 1 to 10"));
-    }
-
-    if let Some(version) = &meta.protocol_version
-        && version.trim_start_matches("league.v").split('.').next() != Some("2")
-    {
-        return Err(Rejection {
-            code: Some(ErrorCode::VersionMismatch),
-            reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
-        });
+        return Err("Invalid max_concurrent_matches: must be 1 to 10".into());
     }
 
     Ok(())

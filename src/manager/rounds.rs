@@ -248,14 +248,13 @@ impl Table {
                     .into(),
             ),
             _ if self.available_referees(league).is_empty() => {
-                let mut parts = vec![
+                let mut reason =
                     "no referee is left: the league waits until one registers or answers again"
-                        .to_string(),
-                ];
+                        .to_string();
                 for id in league.ids(AgentKind::Referee) {
-                    parts.push(self.problem_of(&id, league));
+                    reason += &format!("; {}", self.problem_of(&id, league));
                 }
-                Some(parts.join("; "))
+                Some(reason)
             }
             Some(starts_at) if !starts_at.has_passed(now) => {
                 waiting.next_at = Some(starts_at.timestamp);

@@ -73,11 +73,11 @@ impl League {
             })?;
             *matches += 1;
 
-            let tokens = if referee.meta.uses_match_tokens == Some(true) {
-                the_match.players.each_ref().map(|player| new_token(player))
-            } else {
-                [String::new(), String::new()]
-            };
+            let tokens =
+                (the_match.players.each_ref()).map(|player| match referee.meta.uses_match_tokens {
+                    Some(true) => new_token(player),
+                    _ => String::new(),
+                });
             assignments.push(MatchAssignment {
                 match_id: the_match.id.clone(),
                 referee_id: referee.id.clone(),
