@@ -48,8 +48,6 @@ use std::time::Duration;
 /// Maximum number of members that register from one address before the start, unless the command
 /// line has another one.
 const MAX_PER_ADDRESS: u32 = 8;
-/// Maximum time until the surroundings of a closed league are asked again if the manager may end.
-const END_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The surroundings of a manager: they may show, store and start a league, and change nothing of
 /// how the league is played.
@@ -69,12 +67,6 @@ pub trait ManagerHooks: Send + Sync {
     /// A round is about to begin: the results of the rounds before it are stored, and its matches
     /// are not assigned yet. They are when this returns.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
-
-    /// Returns true if a program on this machine may do what the operator may. It may not where it
-    /// can be one of the players.
-    fn trusts_this_machine(&self) -> bool {
-        true
-    }
 
     /// Returns true if an agent that shows the token of another league may register here, and get
     /// another token in its place.
@@ -107,10 +99,9 @@ pub trait ManagerHooks: Send + Sync {
     /// not closed yet: what must not be lost is stored now, since a closed league is not resumed.
     fn over(&self, _manager: &Manager) {}
 
-    /// The league is closed. Returns true if the manager may stop answering; else it is called
-    /// again after the next change.
-    fn may_end(&self, _manager: &Manager) -> bool {
-        true
+    /// The league is closed. The manager stops answering when this returns.
+    fn end(&self, _manager: &Manager) -> io::Result<()> {
+        Ok(())
     }
 }
 
@@ -129,12 +120,8 @@ pub struct Manager {
     pub contacts: Arc<Contacts>,
     /// Standard output.
     pub terminal: Terminal,
-    /// What the league was last said to wait for.
-    said: Mutex<Option<String>>,
     screen: Mutex<Option<Screen>>,
     written_files: Mutex<WrittenFiles>,
-    /// The numbers of players and referees that start the league.
-    pub automatic_start: Option<(u32, u32)>,
     /// The number of members that may register from one address before the start.
     pub max_per_address: u32,
     /// The time between a round's announcement and its matches.
@@ -189,10 +176,8 @@ impl Manager {
             terminal: Terminal {
                 quiet: program.args.has("--quiet"),
             },
-            said: Mutex::default(),
             screen: Mutex::default(),
             written_files: Mutex::default(),
-            automatic_start,
             max_per_address,
             lead: lead(&program)?,
             operator_token: operator_token(&program)?,
@@ -220,12 +205,7 @@ impl Manager {
         self.run_rounds(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
 
         self.finish()?;
-        let mut changes = self.store.change_count();
-        while !self.hooks.may_end(self) {
-            self.run_rounds(|_| true)?; // one step
-            self.store.wait_for_change(changes, END_INTERVAL);
-            changes = self.store.change_count();
-        }
+        self.hooks.end(self)?;
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
     }
@@ -261,24 +241,16 @@ impl Manager {
     fn warn_of_unreachable_agents(&self) {
         for (id, contact) in self.contacts.with(|table| table.contacts.clone()) {
             if let Some(error) = contact.health.error() {
-                let problem = error.explain();
-                let consequence = "until it answers, it loses its matches";
                 let agent = self.store.read(|league| league.name_and_id(&id));
-                let text = format!("{agent} has registered, but {problem}; {consequence}");
+                let problem = format!("has registered, but {}", error.explain());
+                let text = format!("{agent} {problem}; until it answers, it loses its matches");
                 self.say(Level::Warning, "unreachable", &text);
             }
         }
     }
 
-    /// Decides to start the league, if so many players and referees have registered and nothing
-    /// else is lacking.
-    fn decide_start(&self, league: &League, players: u32, referees: u32) -> Option<Event> {
-        if league.count(AgentKind::Player) < players as usize
-            || league.count(AgentKind::Referee) < referees as usize
-        {
-            return None;
-        }
-
+    /// Decides to start the league, if nothing is lacking.
+    fn decide_start(&self, league: &League) -> Option<Event> {
         league.start_event(self.program.seed, league.pairings())
     }
 
@@ -295,9 +267,8 @@ impl Manager {
 
     /// Closes the league with the results that it has.
     pub fn close(&self) -> io::Result<()> {
-        self.store
-            .commit_event(|league| (!league.closed).then_some(Event::Closed))?;
-        Ok(())
+        let event = |league: &League| (!league.closed).then_some(Event::Closed);
+        self.store.commit_event(event).map(drop)
     }
 
     /// Returns the status of the league.

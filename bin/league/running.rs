@@ -30,8 +30,9 @@ use league::system::restart_process;
 use std::fs::File;
 use std::net::IpAddr;
 use std::sync::atomic::Ordering;
-use std::sync::{Arc, Mutex, Once};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
+use std::{io, thread};
 
 /// Maximum time until the children are looked at again, before the start.
 const CHECK_INTERVAL: Duration = Duration::from_millis(100);
@@ -106,8 +107,6 @@ struct ToolHooks {
     children: Arc<Mutex<Children>>,
     document: Arc<Document>,
     relays: Arc<Relays>,
-    /// Done when the work after the end of the league is done.
-    closed: Once,
     /// The manager's port if the operator has ordered a new lobby.
     new_lobby_port: Mutex<Option<u16>>,
     /// The reason why a practice that was played has failed.
@@ -128,7 +127,6 @@ impl ToolHooks {
             children: Arc::default(),
             document: Arc::new(document),
             relays: Arc::default(),
-            closed: Once::new(),
             new_lobby_port: Mutex::default(),
             problem: Mutex::default(),
         }
@@ -181,21 +179,11 @@ impl ToolHooks {
         let children = Arc::clone(&self.children);
         let store = Arc::clone(&manager.store);
         spawn("children", move || {
-            while !store.wait(CHECK_INTERVAL, |league| league.closed || league.is_over()) {
+            while !store.read(League::is_over) {
                 lock(&children).report_ended();
+                thread::sleep(CHECK_INTERVAL);
             }
         });
-    }
-
-    /// Ends what runs around a closed league.
-    fn finish(&self, manager: &Manager) {
-        lock(&self.children).wait();
-        self.web_pages.linger();
-        if manager.program.args.has("--stay") {
-            let text = "the league is over; still serving (--stay) until the command \
-                `new-lobby` opens a new lobby";
-            manager.terminal.print_line(text);
-        }
     }
 }
 
@@ -306,20 +294,22 @@ impl ManagerHooks for ToolHooks {
         }
     }
 
-    fn may_end(&self, manager: &Manager) -> bool {
-        self.closed.call_once(|| self.finish(manager));
-        if manager.new_lobby_ordered.load(Ordering::SeqCst) {
+    fn end(&self, manager: &Manager) -> io::Result<()> {
+        lock(&self.children).wait();
+        self.web_pages.linger();
+        let is_ordered = || manager.new_lobby_ordered.load(Ordering::SeqCst);
+        if manager.program.args.has("--stay") {
+            let text = "the league is over; still serving (--stay) until the command \
+                `new-lobby` opens a new lobby";
+            manager.terminal.print_line(text);
+            manager.run_rounds(|_| is_ordered())?;
+        }
+        if is_ordered() {
             *lock(&self.new_lobby_port) = Some(manager.program.port);
-        } else if manager.program.args.has("--stay") {
-            return false;
         }
 
         self.relays.end();
-        true
-    }
-
-    fn trusts_this_machine(&self) -> bool {
-        !self.setup.kind.is_local()
+        Ok(())
     }
 
     fn tools<'a>(&'a self, manager: &'a Manager) -> Vec<Tool<'a>> {

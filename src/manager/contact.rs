@@ -43,9 +43,6 @@ pub struct Contact {
     called_at: Option<Moment>,
     /// The time of the last reset, or of the next one.
     reset_at: Option<Moment>,
-    /// The number of technical losses in this round that did not count, since its announcement had
-    /// not reached it, and of its registrations after the end.
-    concessions: u32,
     /// Interval between pings. Agents that do not answer, and referees while a round is open, are
     /// pinged at the first delay of the retry policy instead.
     ping_interval: Duration,
@@ -96,7 +93,6 @@ impl Contact {
             attempts: Attempts::new(system.retry_policy),
             called_at: None,
             reset_at: None,
-            concessions: 0,
             ping_interval: system.timeouts.ping_interval_sec.0,
         }
     }
@@ -248,9 +244,9 @@ impl Contact {
         progress.is_some_and(|progress| progress.next_notification(newest).is_none())
     }
 
-    /// Returns true if nobody need wait for the agent: it has received all, or does not answer.
-    pub fn is_settled(&self, published: Published) -> bool {
-        self.health.error().is_some() || self.has_failed() || self.has_received(published)
+    /// Returns true if the agent answers, or has not been called yet.
+    pub fn answers(&self) -> bool {
+        self.health.error().is_none() && !self.has_failed()
     }
 
     /// Returns true if all attempts of the last call failed.
@@ -266,12 +262,6 @@ impl Contact {
     /// Returns true if the agent has not been told of a match with its newest tokens.
     fn lacks(&self, the_match: &Match) -> bool {
         self.progress.unwrap_or_default().announcement < the_match.announcement
-    }
-
-    /// Returns true if one more concession may be made to the agent in this round, and counts it.
-    pub fn concede(&mut self) -> bool {
-        self.concessions += 1;
-        self.concessions <= MAX_CONCESSIONS
     }
 }
 
@@ -320,12 +310,17 @@ pub struct Table {
     pub pace: Pace,
     /// The members, by id.
     pub contacts: BTreeMap<String, Contact>,
-    /// The matches and players that had not been told of them when the referees were.
-    unaware: BTreeSet<(String, String)>,
+    /// For each agent, the number of technical losses in this round that did not count, since its
+    /// announcement had not reached it, and of its registrations after the end.
+    concessions: BTreeMap<String, u32>,
+    /// The matches of which a player had not been told when the referees were.
+    unaware: BTreeSet<String>,
     /// The matches that must be announced again, since such a player has failed.
     pub unannounced: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
+    /// What the league was last said to wait for.
+    pub said: Option<String>,
     /// The numbers of players and referees that start the league.
     pub automatic_start: Option<(u32, u32)>,
 }
@@ -342,9 +337,11 @@ impl Table {
             published_at: now,
             pace: Pace::default(),
             contacts: BTreeMap::new(),
+            concessions: BTreeMap::new(),
             unaware: BTreeSet::new(),
             unannounced: BTreeSet::new(),
             fault: None,
+            said: None,
             automatic_start: None,
         };
         for member in league.members.values() {
@@ -361,12 +358,19 @@ impl Table {
 
     /// Records that an agent has registered, perhaps again.
     pub fn record_registration(&mut self, member: &Member, now: Moment) {
-        let is_over = self.published.to(member.kind).is_over;
+        let may_revive = !self.published.to(member.kind).is_over || self.concede(&member.id);
         let contact = self.contact(member);
         contact.registrations += 1;
-        if !is_over || contact.concede() {
+        if may_revive {
             contact.revive(now);
         }
+    }
+
+    /// Returns true if one more concession may be made to an agent in this round, and counts it.
+    fn concede(&mut self, id: &str) -> bool {
+        let count = self.concessions.entry(id.into()).or_default();
+        *count += 1;
+        *count <= MAX_CONCESSIONS
     }
 
     /// Records that a referee has reported a result.
@@ -384,13 +388,12 @@ impl Table {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
             let id = &the_match.id;
-            let was_unaware = self.unaware.contains(&(id.clone(), player.clone()));
             if is_loss
                 && new.result.winner.as_ref() != Some(player)
-                && let Some(contact) = self.contacts.get_mut(player)
-                && (was_unaware || contact.lacks(the_match))
+                && let Some(contact) = self.contacts.get(player)
+                && (self.unaware.contains(id) || contact.lacks(the_match))
                 && !contact.has_failed()
-                && contact.concede()
+                && self.concede(player)
             {
                 self.unannounced.insert(id.clone());
                 let problem =
@@ -399,17 +402,6 @@ impl Table {
             }
         }
         Ok(())
-    }
-
-    /// Notes the players that have not been told of their matches, while the referees are told.
-    fn note_unaware_players(&mut self, league: &League) {
-        for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
-            for player in &the_match.players {
-                if (self.contacts.get(player)).is_some_and(|contact| contact.lacks(the_match)) {
-                    self.unaware.insert((the_match.id.clone(), player.clone()));
-                }
-            }
-        }
     }
 
     /// Lets an agent be told everything again that still matters, or be pinged.
@@ -429,15 +421,24 @@ impl Table {
             self.published_at = now;
         }
         if newest.referees.announcement > before.referees.announcement {
-            self.note_unaware_players(league);
+            for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
+                let mut players = the_match
+                    .players
+                    .iter()
+                    .filter_map(|id| self.contacts.get(id));
+                if players.any(|contact| contact.lacks(the_match)) {
+                    self.unaware.insert(the_match.id.clone());
+                }
+            }
         }
 
+        let [old, new] = [before, newest].map(Published::to_any);
+        if (old.rounds, old.is_over) != (new.rounds, new.is_over) {
+            self.concessions.clear();
+        }
         for (id, contact) in &mut self.contacts {
             let kind = contact.kind;
             let [old, new] = [before, newest].map(|published| published.to(kind));
-            if (old.rounds, old.is_over) != (new.rounds, new.is_over) {
-                contact.concessions = 0;
-            }
             if new.is_over && !old.is_over {
                 contact.attempts.failed = 0; // the end gets all attempts of the retry policy
             }
@@ -456,7 +457,7 @@ impl Table {
         self.pace.assign(lead, now);
         for assignment in given {
             self.unannounced.remove(&assignment.match_id);
-            (self.unaware).retain(|(match_id, _)| *match_id != assignment.match_id);
+            self.unaware.remove(&assignment.match_id);
         }
         for contact in self.contacts.values_mut() {
             contact.report_by = None;
@@ -476,9 +477,9 @@ impl Table {
     pub fn available_referees(&self, league: &League) -> Vec<String> {
         for is_available in [Health::may_play, Health::is_late] {
             let mut ids = league.ids(AgentKind::Referee);
-            ids.retain(|id| match self.contacts.get(id) {
-                Some(contact) => is_available(&contact.health),
-                None => true,
+            ids.retain(|id| {
+                let contact = self.contacts.get(id);
+                contact.is_none_or(|contact| is_available(&contact.health))
             });
             if !ids.is_empty() {
                 return ids;
@@ -489,14 +490,13 @@ impl Table {
 
     /// Returns true if an agent answers, or has not been called yet.
     pub fn answers(&self, id: &str) -> bool {
-        let contact = self.contacts.get(id);
-        contact.is_none_or(|contact| contact.health.error().is_none() && !contact.has_failed())
+        self.contacts.get(id).is_none_or(Contact::answers)
     }
 
     /// Returns true if all agents of a kind have received everything, or do not answer.
     pub fn are_settled(&self, kind: AgentKind) -> bool {
-        let mut contacts = self.contacts.values();
-        contacts.all(|contact| contact.kind != kind || contact.is_settled(self.published))
+        let mut awaited = self.contacts.values().filter(|contact| contact.answers());
+        awaited.all(|contact| contact.kind != kind || contact.has_received(self.published))
     }
 
     /// Returns true if the manager may end: each agent has the end of the league, or all attempts
@@ -511,6 +511,47 @@ impl Table {
                 let is_given_up = contact.is_gone() || is_time_over && contact.has_failed();
                 is_given_up || contact.has_received(published)
             })
+    }
+
+    /// Returns a warning for each referee whose matches are assigned to the available ones.
+    pub fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+        let mut warnings = Vec::new();
+        for id in league.ids(AgentKind::Referee) {
+            let mut matches = league.open_matches_of(&id);
+            if !available.contains(&id) && matches.next().is_some() {
+                let problem = self.problem_of(&id, league);
+                warnings.push(format!("{problem}; its matches are announced again"));
+            }
+        }
+        warnings
+    }
+
+    /// Returns the reports that the league waits for.
+    pub fn awaited_reports(&self, league: &League) -> Option<String> {
+        let mut awaited = Vec::new();
+        for id in league.ids(AgentKind::Referee) {
+            let contact = self.contacts.get(&id);
+            let Some(deadline) = contact.and_then(|contact| contact.report_by) else {
+                continue;
+            };
+            let mut matches = Vec::new();
+            for the_match in league.open_matches_of(&id) {
+                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
+                matches.push(format!("{} of {a} and {b}", the_match.id));
+            }
+
+            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
+            let until = deadline.timestamp.time_of_day();
+            awaited.push(format!("{referee} to report {matches} (until {until})"));
+        }
+        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
+    }
+
+    /// Returns what is wrong with a referee, after its name.
+    pub fn problem_of(&self, id: &str, league: &League) -> String {
+        let contact = self.contacts.get(id);
+        let problem = contact.map_or_else(String::new, |contact| contact.health.problem());
+        format!("{} {problem}", league.name_and_id(id))
     }
 }
 

@@ -168,12 +168,16 @@ impl Contacts {
             return;
         };
 
-        let before = (contact.health.clone(), contact.was_called());
+        let (health, was_called) = (contact.health.clone(), contact.was_called());
         contact.record(call, result, now);
-        let is_changed = before != (contact.health.clone(), contact.was_called());
+        let is_changed = !was_called || contact.health != health;
 
         let kind = contact.kind;
-        let is_last = call.notification.is_some() && table.are_settled(kind);
+        let is_awaited = matches!(
+            call.notification,
+            Some(Notification::Announcement(_) | Notification::LeagueEnd)
+        );
+        let is_last = is_awaited && table.are_settled(kind);
         drop(inner);
         if is_changed || is_last {
             self.store.notify_all();
@@ -204,22 +208,21 @@ impl Contacts {
             max_bytes: MAX_NOTICE,
             timeout: self.timeout,
         };
-        let mut own_fields = json!({"auth_token": member.token});
-        let text = match call.notification {
-            None => return self.client.ping(&peer, &member.token).map(|()| Value::Null),
-            // A referee's copy has the addresses of the players and the tokens of its matches.
-            Some(Notification::Announcement(round)) if member.kind == AgentKind::Referee => {
-                let message = (self.store).read(|league| league.announcement(round, Some(id)));
-                Some(Arc::new(self.client.prepare_broadcast(&message, 1)))
-            }
-            Some(Notification::Announcement(round)) => {
-                if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
-                    own_fields["match_token"] = json!(token);
-                }
-                text
-            }
-            Some(_) => text,
+        let Some(notification) = call.notification else {
+            return self.client.ping(&peer, &member.token).map(|()| Value::Null);
         };
+
+        let mut own_fields = json!({"auth_token": member.token});
+        let mut text = text;
+        if let Notification::Announcement(round) = notification {
+            if member.kind == AgentKind::Referee {
+                // Its copy has the addresses of the players and the tokens of its matches.
+                let message = (self.store).read(|league| league.announcement(round, Some(id)));
+                text = Some(Arc::new(self.client.prepare_broadcast(&message, 1)));
+            } else if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                own_fields["match_token"] = json!(token);
+            }
+        }
         let text = text.ok_or_else(|| CallError::Local("no text".into()))?;
         self.client.deliver(&peer, &text, own_fields)
     }

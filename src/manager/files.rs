@@ -7,7 +7,7 @@
 //! it is tried again.
 
 use super::Manager;
-use super::league::Match;
+use super::league::{League, Match};
 use super::queries::scheduled_rounds;
 use crate::net::log::Level;
 use crate::net::sync::{lock, spawn_needed};
@@ -61,38 +61,30 @@ impl Manager {
 
     /// Writes the files that have changed. Returns one of the errors.
     fn write_changes(&self, written: &mut WrittenFiles) -> io::Result<()> {
-        let news = self.store.read(|league| {
-            if written.version == Some(league.version) {
-                return None;
-            }
-            let new_results = league.played[written.results..].iter();
-            Some((
-                league.version,
-                league.rounds_completed,
-                league.table(),
-                league.schedule_preview().into_owned(),
-                new_results
-                    .filter_map(|id| league.find(id).cloned())
-                    .collect::<Vec<_>>(),
-            ))
-        });
-        let Some((version, rounds, table, schedule, new_results)) = news else {
+        let league = self.store.read(League::clone);
+        if written.version == Some(league.version) {
             return Ok(());
-        };
+        }
 
         let mut result = Ok(());
-        for the_match in &new_results {
+        let new_results = league.played[written.results..].iter();
+        for the_match in new_results.filter_map(|id| league.find(id)) {
             let written = self.write_file("matches", &the_match.id, match_content(the_match));
             result = result.and(written);
         }
 
-        let standings = json!({"version": version, "rounds_completed": rounds, "standings": table});
+        let standings = json!({
+            "version": league.version,
+            "rounds_completed": league.rounds_completed,
+            "standings": league.table(),
+        });
+        let schedule = league.schedule_preview();
         let rounds = BTreeMap::from([("rounds", scheduled_rounds(&schedule, None))]);
         self.write_file("leagues", "rounds", rounds)
             .and(self.write_file("leagues", "standings", standings))
             .and(result)?;
-        written.version = Some(version);
-        written.results += new_results.len();
+        written.version = Some(league.version);
+        written.results = league.played.len();
         Ok(())
     }
 

@@ -5,18 +5,16 @@
 //! No lock is held while an answer is sent.
 
 use super::Manager;
-use super::contact::Table;
 use super::league::{Event, League, Member};
-use super::registration::{
-    Application, Rejection, RejectionKind, registration_reply, with_address,
-};
+use super::registration::{Application, Rejection, TOO_SOON, registration_reply, with_address};
 use crate::net::agent::{Agent, HandlerError, NoArguments, Request, Tool, Toolbox};
 use crate::net::http::Response;
 use crate::net::sync::secret;
+use crate::program::session::REMOVED;
 use crate::program::terminal::sanitize;
 use crate::protocol::{
-    AgentKind, AgentMeta, AgentState, Envelope, LeaguePhase, ManagerRequest, MatchResultAck,
-    MatchResultReport, ProtocolError, Reply,
+    AgentKind, AgentMeta, Envelope, ErrorCode, ManagerRequest, MatchResultAck, MatchResultReport,
+    ProtocolError, Reply,
 };
 use crate::values::{MAX_QUOTED_CHARS, Moment, Timestamp, constant_time_eq, peer_text, truncate};
 use serde_json::{Value, json};
@@ -68,8 +66,7 @@ impl Agent for Manager {
     /// Shows a refused registration on the screen.
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         let message_type = packet["message_type"].as_str().unwrap_or_default();
-        let mut keys = ["player_meta", "referee_meta"].iter();
-        let meta = keys.find_map(|key| packet.get(key));
+        let meta = packet.get("player_meta").or(packet.get("referee_meta"));
         if meta.is_some() || message_type.ends_with("_REGISTER_REQUEST") {
             self.show_rejected(meta.unwrap_or(&Value::Null), peer, &refusal.to_string());
         }
@@ -118,19 +115,11 @@ impl Agent for Manager {
             })
     }
 
-    /// Returns the fields of LEAGUE_STATUS, those that every agent has, and the uptime in seconds.
+    /// Returns the fields of LEAGUE_STATUS, who the manager is, and the uptime in seconds.
     fn health(&self) -> Value {
-        let status = self.status();
-        let state = match status.status {
-            LeaguePhase::Waiting => AgentState::Registered,
-            LeaguePhase::Running => AgentState::Active,
-            LeaguePhase::Completed => AgentState::Shutdown,
-        };
-
-        let mut health = json!(status);
+        let mut health = json!(self.status());
         health["id"] = self.program.client.sender().into();
         health["kind"] = json!(AgentKind::Manager);
-        health["state"] = json!(state);
         health["uptime"] = self.program.started.elapsed().as_secs().into();
         health
     }
@@ -148,9 +137,9 @@ impl Manager {
         let meta = self.judged_meta(meta, request, trusted);
         let is_relayed = self.hooks.is_relay(&meta.contact_endpoint);
         let secret = &secret(self.program.config.system.security.token_length);
-        let commit = || {
+        let decide = || {
             self.store.commit(|league| {
-                let decide = |table: &mut Table| {
+                Ok::<_, HandlerError>(self.contacts.with(|table| {
                     league.decide_registration(&Application {
                         kind,
                         meta: &meta,
@@ -162,32 +151,32 @@ impl Manager {
                         secret,
                         now: Timestamp::now(),
                     })
-                };
-                Ok::<_, HandlerError>(self.contacts.with(decide))
+                }))
             })
         };
 
         // An agent may be restarted on another port within the second after its registration.
-        let mut decision = commit()?;
-        let is_too_soon = |rejection: &Rejection| rejection.kind == RejectionKind::TooSoon;
+        let is_too_soon = |rejection: &Rejection| rejection.reason == TOO_SOON;
+        let mut decision = decide()?;
         if decision.as_ref().is_err_and(is_too_soon) {
             thread::sleep(CHANGE_INTERVAL);
-            decision = commit()?;
+            decision = decide()?;
         }
 
         match &decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
-                self.contacts
-                    .with(|table| table.record_registration(member, Moment::now()));
+                (self.contacts).with(|table| table.record_registration(member, Moment::now()));
+                self.print_arrival(member);
                 self.store.notify_all();
             }
-            Err(rejection) => match rejection.kind {
-                // The agent waits for the next league, and the operator knows why.
-                RejectionKind::Removed => {}
-                RejectionKind::Late if self.store.read(League::is_over) => {}
-                _ => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
-            },
+            // The agent waits for the next league, and the operator knows why.
+            Err(rejection) if rejection.reason.starts_with(REMOVED) => {}
+            Err(Rejection {
+                code: Some(ErrorCode::LateRegistration),
+                ..
+            }) if self.store.read(League::is_over) => {}
+            Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
         }
         Ok(registration_reply(kind, decision, self.program.league_id()))
     }

@@ -42,11 +42,11 @@ struct Inner {
 
 /// A line of the journal after the first one.
 #[derive(Serialize, Deserialize)]
-struct Line<E> {
+struct Line {
     /// Its number, from 1.
     line: u64,
     #[serde(flatten)]
-    event: E,
+    event: Event,
 }
 
 impl Store {
@@ -125,12 +125,14 @@ impl Store {
         Ok(answer)
     }
 
-    /// Commits a decision that has no answer. Returns true if there was an event.
-    pub fn commit_event(&self, decide: impl FnOnce(&League) -> Option<Event>) -> io::Result<bool> {
+    /// Commits a decision that has no answer, and returns its event.
+    pub fn commit_event(
+        &self,
+        decide: impl FnOnce(&League) -> Option<Event>,
+    ) -> io::Result<Option<Event>> {
         self.commit(|league| {
             let event = decide(league);
-            let is_new = event.is_some();
-            Ok((event, is_new))
+            Ok((event.clone(), event))
         })
     }
 
@@ -189,7 +191,7 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
 /// Checks the version in the first line; applies the event of any other line.
 fn read_line(number: u64, text: &[u8], league: &mut League) -> Result<(), String> {
     if number > 1 {
-        let Line::<Event> { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
+        let Line { line, event } = serde_json::from_slice(text).map_err(corrupt)?;
         if line != number {
             return Err(format!(
                 "has the number {line}: a line is missing, doubled or moved; put the journal back \

@@ -20,6 +20,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem;
 use std::net::IpAddr;
+use std::ops::Range;
 use std::sync::{Arc, OnceLock};
 
 /// A registered agent.
@@ -293,21 +294,14 @@ impl League {
 
     /// Returns the match with that id.
     pub fn find(&self, match_id: &str) -> Option<&Arc<Match>> {
-        self.matches.get(self.match_index(match_id)?)
+        let matches = self.matches_of_round(round_of(match_id)?);
+        matches.iter().find(|m| m.id == match_id)
     }
 
     fn find_mut(&mut self, match_id: &str) -> Option<&mut Match> {
-        let position = self.match_index(match_id)?;
-        self.matches.get_mut(position).map(Arc::make_mut)
-    }
-
-    /// Returns the position of the match `R{round}M{number}` in the schedule.
-    fn match_index(&self, match_id: &str) -> Option<usize> {
-        let (round, number) = match_id.strip_prefix('R')?.split_once('M')?;
-        let (round, number): (u32, usize) = (round.parse().ok()?, number.parse().ok()?);
-        let before = self.matches.partition_point(|m| m.round < round);
-        let position = before.checked_add(number)?.checked_sub(1)?;
-        (self.matches.get(position)?.id == match_id).then_some(position)
+        let range = self.range_of_round(round_of(match_id)?);
+        let mut matches = self.matches[range].iter_mut();
+        matches.find(|m| m.id == match_id).map(Arc::make_mut)
     }
 
     /// Returns a player's matches, in the order of the schedule.
@@ -324,9 +318,14 @@ impl League {
 
     /// Returns the matches of a round; none if there is no such round.
     pub fn matches_of_round(&self, round: u32) -> &[Arc<Match>] {
-        let start = self.matches.partition_point(|m| m.round < round);
-        let end = self.matches.partition_point(|m| m.round <= round);
-        &self.matches[start..end]
+        &self.matches[self.range_of_round(round)]
+    }
+
+    /// Returns the positions of the matches of a round in the schedule.
+    fn range_of_round(&self, round: u32) -> Range<usize> {
+        let [start, end] = [round, round.saturating_add(1)]
+            .map(|limit| self.matches.partition_point(|m| m.round < limit));
+        start..end
     }
 
     /// Returns the matches of a round that have no result yet.
@@ -336,10 +335,10 @@ impl League {
             .filter(|m| m.recorded.is_none())
     }
 
-    /// Returns the matches of a round that have no result yet and are assigned to a referee.
-    pub fn open_matches_of(&self, referee: &str, round: u32) -> impl Iterator<Item = &Arc<Match>> {
-        self.open_matches(round)
-            .filter(move |m| m.referee() == Some(referee))
+    /// Returns the matches of the open round that have no result yet and are assigned to a referee.
+    pub fn open_matches_of(&self, referee: &str) -> impl Iterator<Item = &Arc<Match>> {
+        let matches = self.open_matches(self.open_round().unwrap_or(0));
+        matches.filter(move |m| m.referee() == Some(referee))
     }
 
     /// Returns the first round that has open matches; none before the start, after the last result,
@@ -414,6 +413,12 @@ impl Match {
         let [a, b] = &self.players;
         if a == player_id { b } else { a }
     }
+}
+
+/// Returns the round of the match `R{round}M{number}`.
+fn round_of(match_id: &str) -> Option<u32> {
+    let (round, _) = match_id.strip_prefix('R')?.split_once('M')?;
+    round.parse().ok()
 }
 
 /// Returns the matches of all rounds, numbered within each: `R1M1`, `R1M2`, …

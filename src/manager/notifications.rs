@@ -110,18 +110,13 @@ impl Notification {
     /// fail.
     pub fn is_received(self, error: Option<&CallError>) -> bool {
         match error {
-            None => true,
-            Some(
-                CallError::JsonRpc(..)
-                | CallError::Refused(..)
-                | CallError::InvalidReply(..)
-                | CallError::HttpStatus(..),
-            ) => true,
             // The agent may fail at this one message: it gets the next one. But none follows the
             // end.
             Some(CallError::Timeout(_) | CallError::Broken(_)) => self != Notification::LeagueEnd,
             // No program has seen the message.
             Some(CallError::Unreachable(_) | CallError::Local(_)) => false,
+            // It has answered, if wrongly.
+            _ => true,
         }
     }
 }

@@ -15,7 +15,6 @@ use crate::protocol::{
 use crate::values::truncate;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -138,11 +137,10 @@ impl League {
 
     /// Returns the matches of all rounds; before the start those that there would be with the
     /// players so far.
-    pub fn schedule_preview(&self) -> Cow<'_, [Arc<Match>]> {
-        if self.started {
-            Cow::Borrowed(&self.matches)
-        } else {
-            Cow::Owned(scheduled_matches(&self.pairings()))
+    pub fn schedule_preview(&self) -> Vec<Arc<Match>> {
+        match self.started {
+            true => self.matches.clone(),
+            false => scheduled_matches(&self.pairings()),
         }
     }
 

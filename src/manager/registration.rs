@@ -23,6 +23,10 @@ use std::time::Duration;
 
 /// Maximum length of a contact endpoint, in characters: announcements carry those of all players.
 const MAX_ENDPOINT_CHARS: usize = 200;
+/// The reason of a rejection that is over after a second: every change is written to the journal and
+/// announced to all agents.
+pub const TOO_SOON: &str =
+    "Registered again too soon: a member changes its description once a second at most";
 /// Maximum time after which a restored player may register without its token.
 const RETURN_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
@@ -51,36 +55,10 @@ pub struct Application<'a> {
 /// An agent is rejected.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rejection {
-    /// The kind of rejection, for programs.
-    pub kind: RejectionKind,
+    /// The protocol's code, if it has one.
+    pub code: Option<ErrorCode>,
     /// The field that is wrong, and what is legal, for people.
     pub reason: String,
-}
-
-/// The kinds of rejections.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum RejectionKind {
-    /// The agent may register when it changes something.
-    Refused,
-    /// The agent has another version of the protocol.
-    Version,
-    /// The league has started.
-    Late,
-    /// A member has changed less than a second ago.
-    TooSoon,
-    /// The operator has removed the player.
-    Removed,
-}
-
-impl Rejection {
-    /// Returns the protocol's code, if it has one.
-    pub fn code(&self) -> Option<ErrorCode> {
-        match self.kind {
-            RejectionKind::Version => Some(ErrorCode::VersionMismatch),
-            RejectionKind::Late => Some(ErrorCode::LateRegistration),
-            RejectionKind::Refused | RejectionKind::TooSoon | RejectionKind::Removed => None,
-        }
-    }
 }
 
 impl League {
@@ -90,20 +68,15 @@ impl League {
         application: &Application,
     ) -> (Option<Event>, Result<Member, Rejection>) {
         let decision = self.accepted_member(application);
-        let Ok(member) = &decision else {
-            return (None, decision);
-        };
-
-        match self.members.get(&member.id) {
-            Some(before) if before == member => (None, decision),
-            Some(before) if application.now <= before.registered_at => (None, Err(too_soon())),
-            _ => (Some(Event::Registered(member.clone())), decision),
-        }
+        let is_new = |member: &&Member| self.members.get(&member.id) != Some(*member);
+        let new = decision.as_ref().ok().filter(is_new).cloned();
+        (new.map(Event::Registered), decision)
     }
 
     fn accepted_member(&self, application: &Application) -> Result<Member, Rejection> {
         let kind = application.kind;
-        let authenticated = self.authenticated_member(application);
+        let mut members = self.members.values();
+        let authenticated = members.find(|member| proves_to_be(member, application));
         let at_endpoint = self.members.values().find(|m| is_at(m, application));
         self.check(
             application,
@@ -120,10 +93,10 @@ impl League {
                 return Err(unreachable(kind, &taken(other)));
             }
 
-            return Ok(match authenticated {
+            return match authenticated {
                 Some(_) => self.renew(member, application),
-                None => self.new_member(&member.id, application),
-            });
+                None => Ok(self.new_member(&member.id, application)),
+            };
         }
 
         if application.meta.must_be_known == Some(true) {
@@ -140,9 +113,7 @@ impl League {
         // A member without a proof gets a new token, once a second at most. One that has a key
         // shows it, unless it does not answer.
         if let Some(member) = at_endpoint {
-            let key = member.meta.registration_key.as_deref();
-            let has_key = key.is_some_and(|key| !key.is_empty());
-            let is_owned = has_key && application.table.answers(&member.id);
+            let is_owned = key_of(&member.meta).is_some() && application.table.answers(&member.id);
             if member.kind != kind || member.peer != application.request.peer || is_owned {
                 return Err(unreachable(kind, &taken(member)));
             }
@@ -158,23 +129,21 @@ impl League {
 
     /// Checks that there is room for one more. One machine must not take all places of a class.
     fn check_capacity(&self, application: &Application) -> Result<(), Rejection> {
-        let peer = application.request.peer;
+        let (peer, max_per_address) = (application.request.peer, application.max_per_address);
         let same_address = self.members.values().filter(|member| member.peer == peer);
-        let max_per_address = application.max_per_address;
-        if !application.trusted && same_address.count() >= max_per_address as usize {
-            let hint = "the operator raises this with --members-per-address";
-            let reason = format!("Maximum players reached: {max_per_address} from {peer}; {hint}");
-            return Err(rejection(reason));
-        }
-
         let max_players = self.config.league.participants.max_players;
-        let players = self.count(AgentKind::Player);
-        if application.kind == AgentKind::Player && players >= max_players as usize {
-            let reason = format!("Maximum players reached: {max_players} may register");
-            return Err(rejection(reason));
-        }
 
-        Ok(())
+        let limit = if !application.trusted && same_address.count() >= max_per_address as usize {
+            let hint = "the operator raises this with --members-per-address";
+            format!("{max_per_address} from {peer}; {hint}")
+        } else if application.kind == AgentKind::Player
+            && self.count(AgentKind::Player) >= max_players as usize
+        {
+            format!("{max_players} may register")
+        } else {
+            return Ok(());
+        };
+        Err(rejection(format!("Maximum players reached: {limit}")))
     }
 
     /// Checks that an agent may register at all, and that its description is legal. `member` is the
@@ -191,8 +160,16 @@ impl League {
             return Err(rejection(format!("Not permitted: {legal}")));
         }
 
-        check_meta(meta, kind, &self.config.league.game_type)?;
-        check_endpoint(application)?;
+        check_meta(meta, kind, &self.config.league.game_type).map_err(rejection)?;
+        if let Some(version) = &meta.protocol_version
+            && version.trim_start_matches("league.v").split('.').next() != Some("2")
+        {
+            return Err(Rejection {
+                code: Some(ErrorCode::VersionMismatch),
+                reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
+            });
+        }
+        check_endpoint(application).map_err(|problem| unreachable(kind, &problem))?;
 
         if let Some(listed) = self.listed_agent(application)
             && listed.active == Some(false)
@@ -204,19 +181,12 @@ impl League {
         if let Some(member) = member
             && self.removed.contains(&member.id)
         {
-            return Err(Rejection {
-                kind: RejectionKind::Removed,
-                reason: format!("{REMOVED}, until the operator restores it: {}", member.id),
-            });
+            let id = &member.id;
+            let reason = format!("{REMOVED}, until the operator restores it: {id}");
+            return Err(rejection(reason));
         }
 
         Ok(())
-    }
-
-    /// Returns the member whose token or registration key was sent.
-    fn authenticated_member(&self, application: &Application) -> Option<&Member> {
-        let mut members = self.members.values();
-        members.find(|member| proves_to_be(member, application))
     }
 
     /// Returns the player that the operator restored a short while ago, if it asks with its id or
@@ -235,26 +205,29 @@ impl League {
         })
     }
 
-    /// Returns the member with its new description, its old token, and its old registration key if
+    /// Returns a member with its new description, its old token, and its old registration key if
     /// it sends none. If nothing is new and more than half of its lifetime is left, nothing
     /// changes: registering again does not make the journal grow.
-    fn renew(&self, member: &Member, application: &Application) -> Member {
+    fn renew(&self, member: &Member, application: &Application) -> Result<Member, Rejection> {
         let mut meta = application.meta.clone();
-        if meta.registration_key.as_deref().is_none_or(str::is_empty) {
+        if key_of(&meta).is_none() {
             meta.registration_key = member.meta.registration_key.clone();
         }
         meta.must_be_known = None;
 
         let minimum = self.config.token_lifetime() / 2;
         if member.meta == meta && member.expires >= application.now.plus(minimum) {
-            return member.clone();
+            return Ok(member.clone());
+        }
+        if application.now <= member.registered_at {
+            return Err(rejection(TOO_SOON));
         }
 
-        Member {
+        Ok(Member {
             meta,
             token: member.token.clone(),
             ..self.new_member(&member.id, application)
-        }
+        })
     }
 
     /// Returns a member with this id and a new token.
@@ -373,90 +346,80 @@ fn is_at(member: &Member, application: &Application) -> bool {
 
 /// Returns true if the token or the registration key of a member was sent.
 fn proves_to_be(member: &Member, application: &Application) -> bool {
-    let token = &application.request.envelope.auth_token;
-    let key = &application.meta.registration_key;
-    let own_key = member.meta.registration_key.as_deref().unwrap_or_default();
-    member.kind == application.kind && (is_secret(&member.token, token) || is_secret(own_key, key))
+    let token = application.request.envelope.auth_token.as_deref();
+    let has_token = token.is_some_and(|token| constant_time_eq(&member.token, token));
+    let keys = key_of(&member.meta).zip(key_of(application.meta));
+    let has_key = keys.is_some_and(|(own, sent)| constant_time_eq(own, sent));
+    member.kind == application.kind && (has_token || has_key)
 }
 
-/// Returns true if a secret was sent, and is this one. An empty one is none: agents in other
-/// languages send that for "none".
-fn is_secret(own: &str, sent: &Option<String>) -> bool {
-    sent.as_ref()
-        .is_some_and(|sent| !sent.is_empty() && constant_time_eq(own, sent))
+/// Returns the registration key of an agent. An empty one is none: agents in other languages send
+/// that for "none".
+fn key_of(meta: &AgentMeta) -> Option<&str> {
+    let key = meta.registration_key.as_deref();
+    key.filter(|key| !key.is_empty())
 }
 
 /// Checks the description of an agent, for a league of that game.
-pub fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), Rejection> {
+fn check_meta(meta: &AgentMeta, kind: AgentKind, game: &str) -> Result<(), String> {
     check_display_name(&meta.display_name)
-        .map_err(|legal| rejection(format!("Invalid display_name: must be {legal}")))?;
-    check_version(&meta.version)
-        .map_err(|legal| rejection(format!("Invalid version: must be {legal}")))?;
+        .map_err(|legal| format!("Invalid display_name: must be {legal}"))?;
+    check_version(&meta.version).map_err(|legal| format!("Invalid version: must be {legal}"))?;
     if !meta.game_types.iter().any(|game_type| game_type == game) {
-        let reason = format!("Unsupported game type: game_types must have {game}");
-        return Err(rejection(reason));
+        return Err(format!(
+            "Unsupported game type: game_types must have {game}"
+        ));
     }
 
-    let key = meta.registration_key.as_deref().unwrap_or_default();
-    if !key.is_empty() && !(16..=128).contains(&key.chars().count()) {
-        return Err(rejection(
-            "Invalid registration_key: must be 16 to 128 characters",
-        ));
+    if key_of(meta).is_some_and(|key| !(16..=128).contains(&key.chars().count())) {
+        return Err("Invalid registration_key: must be 16 to 128 characters".into());
     }
 
     let capacity = meta.max_concurrent_matches.unwrap_or(0);
     if kind == AgentKind::Referee && !(1..=10).contains(&capacity) {
-        return Err(rejection("Invalid max_concurrent_matches: must be 1 to 10"));
-    }
-
-    if let Some(version) = &meta.protocol_version
-        && version.trim_start_matches("league.v").split('.').next() != Some("2")
-    {
-        return Err(Rejection {
-            kind: RejectionKind::Version,
-            reason: "Protocol version mismatch: protocol_version must be 2.x.y".into(),
-        });
+        return Err("Invalid max_concurrent_matches: must be 1 to 10".into());
     }
 
     Ok(())
 }
 
-/// Checks that the manager can call an agent at its endpoint.
-fn check_endpoint(application: &Application) -> Result<(), Rejection> {
+/// Checks that the manager can call an agent at its endpoint. Fails with what is legal.
+fn check_endpoint(application: &Application) -> Result<(), String> {
     let (endpoint, peer) = (&application.meta.contact_endpoint, application.request.peer);
+    if endpoint.chars().count() > MAX_ENDPOINT_CHARS {
+        return Err(format!("must be at most {MAX_ENDPOINT_CHARS} characters"));
+    }
+    let parsed = Endpoint::parse(endpoint).map_err(|legal| format!("must be {legal}"))?;
+    if application.is_relayed {
+        return Ok(());
+    }
+
     let quoted = truncate(endpoint, 60);
+    if peer.is_unspecified() {
+        if parsed.address().is_none() || application.trusted && !parsed.is_loopback() {
+            return Ok(());
+        }
+        let problem = format!(
+            "is an address, but the request came from {}",
+            peer_text(peer)
+        );
+        return Err(format!("{quoted} {problem}; give a host name"));
+    }
 
-    let problem = match Endpoint::parse(endpoint) {
-        _ if endpoint.chars().count() > MAX_ENDPOINT_CHARS => {
-            format!("must be at most {MAX_ENDPOINT_CHARS} characters")
-        }
-        Err(legal) => format!("must be {legal}"),
-        Ok(_) if application.is_relayed => return Ok(()),
-        Ok(parsed)
-            if peer.is_unspecified()
-                && (parsed.is_loopback() || !application.trusted && parsed.address().is_some()) =>
-        {
-            let peer = peer_text(peer);
-            format!("{quoted} is an address, but the request came from {peer}; give a host name")
-        }
-        Ok(parsed) if parsed.is_loopback() && !peer.is_loopback() => {
-            let own = format!("http://{peer}:{}/mcp", parsed.port);
-            let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
-            format!("{quoted} means this very machine, but the request came from {peer}; {hint}")
-        }
-        Ok(parsed)
-            if !application.trusted
-                && !peer.is_unspecified()
-                && !is_secure_name(endpoint, &parsed)
-                && parsed.address() != Some(peer) =>
-        {
-            format!("{quoted} must be at {peer}, from which the request came")
-        }
-        Ok(_) => return Ok(()),
-    };
+    if parsed.is_loopback() && !peer.is_loopback() {
+        let own = format!("http://{peer}:{}/mcp", parsed.port);
+        let hint = format!("start with --host 0.0.0.0 --contact-endpoint {own}");
+        let problem = format!("means this very machine, but the request came from {peer}");
+        return Err(format!("{quoted} {problem}; {hint}"));
+    }
 
-    let problem = format!("contact_endpoint {problem}");
-    Err(unreachable(application.kind, &problem))
+    let is_own = parsed.address() == Some(peer) || is_secure_name(endpoint, &parsed);
+    if application.trusted || is_own {
+        return Ok(());
+    }
+    Err(format!(
+        "{quoted} must be at {peer}, from which the request came"
+    ))
 }
 
 /// Returns true for the name of a host that proves by its certificate that it is the one.
@@ -481,26 +444,16 @@ pub fn with_address(meta: &AgentMeta, peer: IpAddr) -> AgentMeta {
 
 fn rejection(reason: impl Into<String>) -> Rejection {
     Rejection {
-        kind: RejectionKind::Refused,
+        code: None,
         reason: reason.into(),
     }
 }
 
 fn unreachable(kind: AgentKind, problem: &str) -> Rejection {
     rejection(match kind {
-        AgentKind::Referee => format!("Endpoint unreachable: {problem}"),
-        _ => format!("Contact endpoint unreachable: {problem}"),
+        AgentKind::Referee => format!("Endpoint unreachable: contact_endpoint {problem}"),
+        _ => format!("Contact endpoint unreachable: contact_endpoint {problem}"),
     })
-}
-
-/// Rejects a change of a member within a second after the one before: every change is written to
-/// the journal and announced to all agents.
-fn too_soon() -> Rejection {
-    let legal = "a member changes its description once a second at most";
-    Rejection {
-        kind: RejectionKind::TooSoon,
-        reason: format!("Registered again too soon: {legal}"),
-    }
 }
 
 /// Returns the problem of an endpoint that is a member's, if the agent has not shown the member's
@@ -513,7 +466,7 @@ fn taken(member: &Member) -> String {
         }
         _ => format!("{id} lost it, it is let in again while no referee is left"),
     };
-    format!("contact_endpoint is {id}'s, whose token must come with the request; if {hint}")
+    format!("is {id}'s, whose token must come with the request; if {hint}")
 }
 
 /// Rejects an agent that comes after the start.
@@ -524,10 +477,10 @@ fn late(kind: AgentKind, at_endpoint: Option<&Member>) -> Rejection {
     };
 
     if let Some(member) = at_endpoint {
-        reason += &format!(": {}", taken(member));
+        reason += &format!(": contact_endpoint {}", taken(member));
     }
     Rejection {
-        kind: RejectionKind::Late,
+        code: Some(ErrorCode::LateRegistration),
         reason,
     }
 }
@@ -548,7 +501,7 @@ pub fn registration_reply(
             ..Default::default()
         },
         Err(rejection) => LeagueRegisterResponse {
-            error_code: rejection.code(),
+            error_code: rejection.code,
             reason: Some(rejection.reason),
             ..Default::default()
         },

@@ -15,7 +15,7 @@ use super::contact::Table;
 use super::league::{Event, League};
 use super::notifications::{Progress, Published};
 use crate::net::log::Level;
-use crate::net::sync::{lock, secret};
+use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
@@ -28,6 +28,9 @@ const STEP_INTERVAL: Duration = Duration::from_millis(100);
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of players of a league in which every result is published at once.
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;
+/// Maximum number of players of a league in which each round ends with its table. In a larger one
+/// the rounds of fast players would be over before all have read the table of the round before.
+const MAX_PLAYERS_OF_ROUND_TABLES: usize = 100;
 /// Minimum time between two tables of a larger league, for each player.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 /// Time without news after which the league says which referees it waits for.
@@ -83,14 +86,15 @@ impl Manager {
 
         // Publish what is new.
         let now = Moment::now();
-        let (threads, reason) = store.read(|league| {
+        let (threads, reason, before) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
             let threads = contacts.publish(league, may_begin, now);
-            let waiting = contacts.with(|table| {
+            contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
-                table.waiting(league, now)
-            });
-            (threads, waiting.reason)
+                let reason = table.waiting(league, now).reason;
+                let before = mem::replace(&mut table.said, reason.clone());
+                (threads, reason, before)
+            })
         });
         for thread in threads {
             thread.unpark();
@@ -98,13 +102,13 @@ impl Manager {
 
         // Say what the league waits for, if that has changed. A lobby that the operator will start
         // is no news.
-        let before = mem::replace(&mut *lock(&self.said), reason.clone());
         if reason == before {
             return;
         }
         store.notify_all();
-        let is_lobby = self.automatic_start.is_none() && !store.read(|league| league.started);
-        if let Some(reason) = reason.filter(|_| !is_lobby) {
+        let is_news = store.read(|league| league.started)
+            || contacts.with(|table| table.automatic_start.is_some());
+        if let Some(reason) = reason.filter(|_| is_news) {
             self.say(Level::Warning, "waiting", &reason);
         }
     }
@@ -112,27 +116,22 @@ impl Manager {
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&self, available: &[String]) -> io::Result<bool> {
         self.enter_open_round();
-        let mut assigned = None; // none unless matches are assigned
-        let is_new = self.store.commit_event(|league| {
+        let mut warnings = Vec::new();
+        let event = self.store.commit_event(|league| {
             self.contacts.with(|table| {
-                let event = self.next_event(league, table, available);
-                if let Some(Event::Assigned { assignments }) = &event {
-                    let warnings = table.lost_referee_warnings(league, available);
-                    assigned = Some((assignments.clone(), warnings));
-                }
-                event
+                warnings = table.lost_referee_warnings(league, available);
+                self.next_event(league, table, available)
             })
         })?;
 
-        // Matches are assigned.
-        if let Some((assignments, warnings)) = assigned {
+        if let Some(Event::Assigned { assignments }) = &event {
             let now = Moment::now();
-            (self.contacts).with(|table| table.record_assignment(&assignments, self.lead, now));
+            (self.contacts).with(|table| table.record_assignment(assignments, self.lead, now));
             for text in warnings {
                 self.say(Level::Warning, "referee_lost", &text);
             }
         }
-        Ok(is_new)
+        Ok(event.is_some())
     }
 
     /// Begins with a new open round. After a restart of the manager, a round that has referees
@@ -152,8 +151,10 @@ impl Manager {
     /// matches that have no available referee are assigned.
     fn next_event(&self, league: &League, table: &Table, available: &[String]) -> Option<Event> {
         if !league.started {
-            let (players, referees) = self.automatic_start?;
-            return self.decide_start(league, players, referees);
+            let (players, referees) = table.automatic_start?;
+            let are_here = league.count(AgentKind::Player) >= players as usize
+                && league.count(AgentKind::Referee) >= referees as usize;
+            return self.decide_start(league).filter(|_| are_here);
         }
 
         let round = league.open_round()?;
@@ -194,9 +195,10 @@ impl Table {
         let mut players = league.newest();
         if players.results != before.players.results {
             let player_count = league.count(AgentKind::Player);
-            // The end of a round or of the league is never held back.
+            // The last table is never held back, nor that of a round, unless the league is very large.
+            let is_round_over = players.rounds > before.players.rounds;
             let is_due = player_count <= MAX_UNTHROTTLED_PLAYERS
-                || players.rounds > before.players.rounds
+                || is_round_over && player_count <= MAX_PLAYERS_OF_ROUND_TABLES
                 || league.is_over()
                 || pace.next_table_at.is_none_or(|time| time.has_passed(now));
             if is_due {
@@ -246,14 +248,13 @@ impl Table {
                     .into(),
             ),
             _ if self.available_referees(league).is_empty() => {
-                let mut parts = vec![
+                let mut reason =
                     "no referee is left: the league waits until one registers or answers again"
-                        .to_string(),
-                ];
+                        .to_string();
                 for id in league.ids(AgentKind::Referee) {
-                    parts.push(self.problem_of(&id, league));
+                    reason += &format!("; {}", self.problem_of(&id, league));
                 }
-                Some(parts.join("; "))
+                Some(reason)
             }
             Some(starts_at) if !starts_at.has_passed(now) => {
                 waiting.next_at = Some(starts_at.timestamp);
@@ -268,49 +269,5 @@ impl Table {
             _ => None,
         };
         waiting
-    }
-
-    /// Returns a warning for each referee whose matches are assigned to the available ones.
-    fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
-        let mut warnings = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let has_matches = league
-                .open_matches_of(&id, self.pace.round)
-                .next()
-                .is_some();
-            if has_matches && !available.contains(&id) {
-                let problem = self.problem_of(&id, league);
-                warnings.push(format!("{problem}; its matches are announced again"));
-            }
-        }
-        warnings
-    }
-
-    /// Returns the reports that the league waits for.
-    fn awaited_reports(&self, league: &League) -> Option<String> {
-        let mut awaited = Vec::new();
-        for id in league.ids(AgentKind::Referee) {
-            let contact = self.contacts.get(&id);
-            let Some(deadline) = contact.and_then(|contact| contact.report_by) else {
-                continue;
-            };
-            let mut matches = Vec::new();
-            for the_match in league.open_matches_of(&id, self.pace.round) {
-                let [a, b] = (the_match.players.each_ref()).map(|id| league.name_and_id(id));
-                matches.push(format!("{} of {a} and {b}", the_match.id));
-            }
-
-            let (referee, matches) = (league.name_and_id(&id), matches.join(", "));
-            let until = deadline.timestamp.time_of_day();
-            awaited.push(format!("{referee} to report {matches} (until {until})"));
-        }
-        (!awaited.is_empty()).then(|| format!("waiting for {}", awaited.join(" and ")))
-    }
-
-    /// Returns what is wrong with a referee, after its name.
-    fn problem_of(&self, id: &str, league: &League) -> String {
-        let contact = self.contacts.get(id);
-        let problem = contact.map_or_else(String::new, |contact| contact.health.problem());
-        format!("{} {problem}", league.name_and_id(id))
     }
 }

@@ -53,7 +53,7 @@ impl League {
         // Count the matches that each referee has already.
         let mut load = Vec::new();
         for id in available {
-            let matches = self.open_matches_of(id, round).count() as u32;
+            let matches = self.open_matches_of(id).count() as u32;
             load.push((self.members.get(id)?, matches));
         }
 
@@ -73,11 +73,11 @@ impl League {
             })?;
             *matches += 1;
 
-            let tokens = if referee.meta.uses_match_tokens == Some(true) {
-                the_match.players.each_ref().map(|player| new_token(player))
-            } else {
-                [String::new(), String::new()]
-            };
+            let tokens =
+                (the_match.players.each_ref()).map(|player| match referee.meta.uses_match_tokens {
+                    Some(true) => new_token(player),
+                    _ => String::new(),
+                });
             assignments.push(MatchAssignment {
                 match_id: the_match.id.clone(),
                 referee_id: referee.id.clone(),
@@ -89,8 +89,7 @@ impl League {
 
     /// Returns the longest time that a referee's open matches can take; zero if it has none.
     pub fn time_limit(&self, referee: &Member) -> Duration {
-        let round = self.open_round().unwrap_or(0);
-        let matches = self.open_matches_of(&referee.id, round).count() as u32;
+        let matches = self.open_matches_of(&referee.id).count() as u32;
         let turns = games::find(&self.config.league.game_type).map_or(1, |game| game.max_turns);
         self.config.match_limit(turns) * matches.div_ceil(referee.capacity())
     }

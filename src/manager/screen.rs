@@ -3,13 +3,12 @@
 //! league is played the same without it.
 
 use super::Manager;
-use super::league::{League, Match};
+use super::league::{League, Match, Member};
 use crate::games::game_result;
 use crate::net::sync::{lock, spawn_needed};
 use crate::program::terminal::{describe_result, pad, plural, print_line, sanitize, width};
 use crate::protocol::{AgentKind, Standing};
-use crate::values::{Timestamp, truncate};
-use std::collections::BTreeMap;
+use crate::values::truncate;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,19 +19,16 @@ const MAX_NAME: usize = 31;
 /// Maximum time until the league is read again.
 const READ_INTERVAL: Duration = Duration::from_secs(5);
 
-/// The part of a league that has been printed.
+/// The rounds and results of a league that have been printed.
 pub struct Screen {
-    /// The time of registration of each printed agent.
-    registered: BTreeMap<String, Timestamp>,
     round: u32,
     results: usize,
-    has_ended: bool,
 }
 
 /// Starts a thread that prints what happens in a manager's league from now on.
 pub fn follow(manager: &Arc<Manager>) {
-    let screen = manager.store.read(Screen::new);
-    *lock(&manager.screen) = Some(screen);
+    *lock(&manager.screen) =
+        (manager.store).read(|league| (!league.closed).then(|| Screen::new(league)));
     let manager = Arc::clone(manager);
     spawn_needed("screen", move || {
         while let Some(version) = manager.print_news() {
@@ -42,14 +38,32 @@ pub fn follow(manager: &Arc<Manager>) {
 }
 
 impl Manager {
+    /// Prints that an agent has registered; or has done so again, if its line may be printed.
+    pub fn print_arrival(&self, member: &Member) {
+        let (id, name) = (&member.id, &member.meta.display_name);
+        let mut line = format!("{} is here", sanitize(&member.name_and_id()));
+        self.store.read(|league| {
+            let mut players = league.members(AgentKind::Player).into_iter();
+            let other = players.find(|other| other.id != *id && other.meta.display_name == *name);
+            if let Some(other) = other.filter(|_| member.kind == AgentKind::Player) {
+                line += &format!("; {} has the same name", other.id);
+            }
+        });
+
+        let is_first = self.contacts.with(|table| table.registrations(id)) == 1;
+        if lock(&self.screen).is_some() && (is_first || self.program.may_print(&line)) {
+            self.terminal.print_line(&line);
+        }
+    }
+
     /// Prints what is new in the league, and at its end the table and the champion. Returns the
     /// number of events; `None` if the end has been printed, or if nothing is to be printed.
     pub fn print_news(&self) -> Option<u64> {
-        let mut screen = lock(&self.screen);
-        let screen = screen.as_mut().filter(|screen| !screen.has_ended)?;
+        let mut shown = lock(&self.screen);
+        let screen = shown.as_mut()?;
         let (version, lines, end) = self.store.read(|league| {
-            let lines = screen.news(self, league);
-            (league.version, lines, screen.final_lines(league))
+            let end = league.is_over().then(|| final_lines(league));
+            (league.version, screen.news(self, league), end)
         });
 
         for line in lines {
@@ -57,27 +71,25 @@ impl Manager {
         }
         if let Some(end) = end {
             print_line(&end); // also with --quiet
+            *shown = None;
+            return None;
         }
-        (!screen.has_ended).then_some(version)
+        Some(version)
     }
 }
 
 impl Screen {
-    /// Returns a screen for which the present agents and results are not new.
+    /// Returns a screen for which the present results are not new.
     fn new(league: &League) -> Screen {
-        let mut screen = Screen {
-            registered: BTreeMap::new(),
+        Screen {
             round: 0,
             results: league.played.len(),
-            has_ended: league.closed,
-        };
-        screen.arrivals(league, |_| false);
-        screen
+        }
     }
 
     /// Returns the lines for what is new.
     fn news(&mut self, manager: &Manager, league: &League) -> Vec<String> {
-        let mut lines = self.arrivals(league, |line| manager.program.may_print(line));
+        let mut lines = Vec::new();
         if league.started && self.round == 0 {
             let name = manager.program.args.text("--name");
             let name = sanitize(name.unwrap_or(&league.config.league.display_name));
@@ -122,43 +134,12 @@ impl Screen {
             pairs.join(", ")
         ));
     }
+}
 
-    /// Returns a line for each agent that has registered since the last time; or has done so again,
-    /// if its line may be printed.
-    fn arrivals(&mut self, league: &League, may_print: impl Fn(&str) -> bool) -> Vec<String> {
-        let mut lines = Vec::new();
-        for member in league.members.values() {
-            let (id, time) = (&member.id, member.registered_at);
-            if self.registered.get(id) == Some(&time) {
-                continue;
-            }
-            let is_first = self.registered.insert(id.clone(), time).is_none();
-
-            let mut line = format!("{} is here", sanitize(&member.name_and_id()));
-            let mut others = league.members.values();
-            let name = &member.meta.display_name;
-            if member.kind == AgentKind::Player
-                && let Some(other) = others.find(|o| o.id != *id && o.meta.display_name == *name)
-            {
-                line += &format!("; {} has the same name", other.id);
-            }
-            if is_first || may_print(&line) {
-                lines.push(line);
-            }
-        }
-        lines
-    }
-
-    /// Returns the final table and the champion when the league is over.
-    fn final_lines(&mut self, league: &League) -> Option<String> {
-        if !league.is_over() {
-            return None; // The table of a running league is not made each time.
-        }
-
-        self.has_ended = true;
-        let table = grid(&league.table(), &league.ranks(), usize::MAX);
-        Some(format!("\n{table}\n\n{}", result(league)))
-    }
+/// Returns the final table and the champion.
+fn final_lines(league: &League) -> String {
+    let table = grid(&league.table(), &league.ranks(), usize::MAX);
+    format!("\n{table}\n\n{}", result(league))
 }
 
 /// Returns `R1M1   Agent Alpha (even) beat Agent Beta (odd): the number was 8`.

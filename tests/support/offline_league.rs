@@ -271,7 +271,7 @@ impl OfflineLeague {
         let member = match admission {
             Ok(member) => member,
             Err(rejection) => {
-                let code = rejection.code();
+                let code = rejection.code;
                 let code = code.map_or(String::new(), |code| format!(", {code}"));
                 return format!("rejected{code}: {}", rejection.reason);
             }

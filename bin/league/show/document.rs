@@ -161,7 +161,8 @@ impl Document {
     fn heading(&self, manager: &Manager) -> Heading {
         let program = &manager.program;
         let config = &program.config;
-        let (players_awaited, referees_awaited) = manager.automatic_start.unzip();
+        let (players_awaited, referees_awaited) =
+            manager.contacts.with(|table| table.automatic_start).unzip();
 
         Heading {
             display_name: config.league.display_name.clone(),
