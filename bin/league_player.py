@@ -359,7 +359,7 @@ class Player:
         self.history[match_id] = {
             **result, "match_id": match_id, "opponent_id": opponent_id,
             "round_id": match["round_id"], "choices": choices, "moves": moves}
-        reason = str(result.get("reason") or message.get("reason") or "")
+        reason = str(result.get("reason") or message.get("reason") or "no reason is known")
         print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
     def sentence(self, result, choices, opponent_id, reason):
@@ -380,9 +380,8 @@ class Player:
         if isinstance(result.get("drawn_number"), int):
             how = f"the number was {result['drawn_number']}"
         if result.get("status") not in ("DRAW", "WIN"):
-            return f"{how or second + ' failed'}, so {first if winner else 'nobody'} won"
-        text = f"{first} beat {second}" if winner else f"{first} and {second} drew"
-        return f"{text}: {how}" if how else text
+            return f"{how}, so {first if winner else 'nobody'} won"
+        return f"{first} beat {second}: {how}" if winner else f"{first} and {second} drew: {how}"
 
     def print_end(self, message):
         """Prints who has won the league, and our place."""

@@ -135,8 +135,8 @@ impl Referee {
     /// Tells a player the result of its match, once.
     fn tell(&self, sending: &Sending) {
         let program = &self.session.program;
-        let (seat, timeout) = (sending.receiver, program.config.game_over_limit());
-        let (peer, context) = self.recipient(&sending.assignment, seat, timeout);
+        let timeout = program.config.game_over_limit();
+        let (peer, context) = self.recipient(&sending.assignment, sending.receiver, timeout);
         let answer = program.client.notify(&peer, &sending.game_over, &context);
         let answer = answer.and_then(|answer| match decode::<LeagueError>(&answer) {
             Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
