@@ -359,7 +359,7 @@ class Player:
         self.history[match_id] = {
             **result, "match_id": match_id, "opponent_id": opponent_id,
             "round_id": match["round_id"], "choices": choices, "moves": moves}
-        reason = str(result.get("reason") or message.get("reason") or "no reason is known")
+        reason = str(result.get("reason") or message.get("reason") or "")
         print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
     def sentence(self, result, choices, opponent_id, reason):
@@ -372,7 +372,8 @@ class Player:
                          + (f" ({choices[player_id]})" if choices.get(player_id) else "")
                          for player_id in players)
         # The reason ends with the winner. Its quoted texts, the odd parts, stay as they were sent.
-        parts = re.split(r'("(?:[^"\\]|\\.)*")', reason.rsplit(" - ", 1)[0])
+        reason = (reason or "no reason is known").rsplit(" - ", 1)[0]
+        parts = re.split(r'("(?:[^"\\]|\\.)*")', reason)
         for player_id in players:
             parts[::2] = [part.replace(player_id, names.get(player_id, player_id), 1)
                           for part in parts[::2]]

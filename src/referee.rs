@@ -111,7 +111,11 @@ impl Referee {
             return self.report(&sending);
         }
         let referee = Arc::clone(self);
-        spawn("result", move || referee.tell(&sending)); // without a thread, it comes again
+        // Without a thread, it comes again.
+        spawn("result", move || {
+            referee.tell(&sending);
+            referee.tasks.update(|_| ()); // the end of the league may wait for it
+        });
     }
 
     /// Returns the address of a player, and the envelope of a message to it.
@@ -132,7 +136,7 @@ impl Referee {
         (peer, context)
     }
 
-    /// Tells a player the result of its match, once.
+    /// Tells a player the result of its match, once. It wakes no thread: mostly nothing follows.
     fn tell(&self, sending: &Sending) {
         let program = &self.session.program;
         let timeout = program.config.game_over_limit();
@@ -142,8 +146,8 @@ impl Referee {
             Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
             Err(_) => Ok(()),
         });
-        self.tasks
-            .update(|tasks| tasks.record(sending, &answer, Instant::now()));
+        let mut tasks = self.tasks.lock();
+        tasks.record(sending, &answer, Instant::now());
     }
 
     /// Reports a result to the manager once, and prints what follows. A result that another referee

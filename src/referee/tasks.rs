@@ -269,9 +269,10 @@ impl Tasks {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
-            } else {
-                self.by_match
-                    .retain(|id, task| *id != entry.match_id || task.result.is_some());
+            } else if let Some(task) = self.by_match.get(&entry.match_id)
+                && task.result.is_none()
+            {
+                self.by_match.remove(&entry.match_id);
             }
         }
 
