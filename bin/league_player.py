@@ -372,7 +372,8 @@ class Player:
                          + (f" ({choices[player_id]})" if choices.get(player_id) else "")
                          for player_id in players)
         # The reason ends with the winner. Its quoted texts, the odd parts, stay as they were sent.
-        parts = re.split(r'("(?:[^"\\]|\\.)*")', reason.rsplit(" - ", 1)[0])
+        reason = (reason or "no reason is known").rsplit(" - ", 1)[0]
+        parts = re.split(r'("(?:[^"\\]|\\.)*")', reason)
         for player_id in players:
             parts[::2] = [part.replace(player_id, names.get(player_id, player_id), 1)
                           for part in parts[::2]]
@@ -380,9 +381,8 @@ class Player:
         if isinstance(result.get("drawn_number"), int):
             how = f"the number was {result['drawn_number']}"
         if result.get("status") not in ("DRAW", "WIN"):
-            return f"{how or second + ' failed'}, so {first if winner else 'nobody'} won"
-        text = f"{first} beat {second}" if winner else f"{first} and {second} drew"
-        return f"{text}: {how}" if how else text
+            return f"{how}, so {first if winner else 'nobody'} won"
+        return f"{first} beat {second}: {how}" if winner else f"{first} and {second} drew: {how}"
 
     def print_end(self, message):
         """Prints who has won the league, and our place."""

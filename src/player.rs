@@ -208,6 +208,7 @@ impl Agent for Player {
         request: &Request,
         mut message: PlayerRequest,
     ) -> Result<Option<Reply>, HandlerError> {
+        let credentials = self.session.wait_until_registered()?;
         let token = request.envelope.auth_token.as_deref();
         if !is_from_referee(&message) {
             self.session.check_manager(token)?;
@@ -220,18 +221,18 @@ impl Agent for Player {
         let mut from = Sender {
             has_own_token: self.session.is_own_token(token),
             envelope: request.envelope.clone(),
-            credentials: self.session.wait_until_registered()?,
+            credentials,
             received_at: Instant::now(),
             has_asked: false,
         };
         loop {
-            let decided = self.state.wait_for(|state| {
+            let next = self.state.wait_for(|state| {
                 match state.handle(&mut from, &mut message, Instant::now()) {
                     Err(Pause::Wait(time)) => Err(time),
-                    decided => Ok(decided),
+                    next => Ok(next),
                 }
             });
-            match decided {
+            match next {
                 Ok(Step::Choose(turn, joined)) => {
                     return self.choose(turn, &joined, from, &message).map(Some);
                 }

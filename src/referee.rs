@@ -111,7 +111,11 @@ impl Referee {
             return self.report(&sending);
         }
         let referee = Arc::clone(self);
-        spawn("result", move || referee.tell(&sending)); // without a thread, it comes again
+        // Without a thread, it comes again.
+        spawn("result", move || {
+            referee.tell(&sending);
+            referee.tasks.update(|_| ()); // the end of the league may wait for it
+        });
     }
 
     /// Returns the address of a player, and the envelope of a message to it.
@@ -132,18 +136,18 @@ impl Referee {
         (peer, context)
     }
 
-    /// Tells a player the result of its match, once.
+    /// Tells a player the result of its match, once. It wakes no thread: mostly nothing follows.
     fn tell(&self, sending: &Sending) {
         let program = &self.session.program;
-        let (seat, timeout) = (sending.receiver, program.config.game_over_limit());
-        let (peer, context) = self.recipient(&sending.assignment, seat, timeout);
+        let timeout = program.config.game_over_limit();
+        let (peer, context) = self.recipient(&sending.assignment, sending.receiver, timeout);
         let answer = program.client.notify(&peer, &sending.game_over, &context);
         let answer = answer.and_then(|answer| match decode::<LeagueError>(&answer) {
             Ok(error) => Err(CallError::Refused(Box::new(error), String::new())),
             Err(_) => Ok(()),
         });
-        self.tasks
-            .update(|tasks| tasks.record(sending, &answer, Instant::now()));
+        let mut tasks = self.tasks.lock();
+        tasks.record(sending, &answer, Instant::now());
     }
 
     /// Reports a result to the manager once, and prints what follows. A result that another referee

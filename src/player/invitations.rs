@@ -141,8 +141,10 @@ impl Invitations {
         // Other programs must not ask for our choices, nor fill our memory.
         let is_excess = self.joined.len() >= MAX_JOINED && !self.joined.contains_key(match_id);
         if !self.is_announced(match_id) && (demands_announcement || is_excess) {
-            let problem = "the league manager has not announced this match to us";
-            return Err(ProtocolError::mismatch("match_id", problem));
+            return Err(ProtocolError::mismatch(
+                "match_id",
+                "the league manager has not announced this match to us",
+            ));
         }
 
         if self.find(envelope, match_id).is_err() {
@@ -171,9 +173,11 @@ impl Invitations {
         match_id: &str,
     ) -> Result<Arc<JoinedMatch>, ProtocolError> {
         let Some(joined) = self.joined.get(match_id) else {
-            let (code, problem) = (ErrorCode::MatchMismatch, "which we have not joined");
             return Err(ProtocolError::unexpected_value(
-                code, "match_id", match_id, problem,
+                ErrorCode::MatchMismatch,
+                "match_id",
+                match_id,
+                "which we have not joined",
             ));
         };
 

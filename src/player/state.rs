@@ -335,12 +335,11 @@ fn check_player_id(own_id: &str, player_id: &str) -> Result<(), ProtocolError> {
         return Ok(());
     }
 
-    let (code, problem) = (ErrorCode::TokenInvalid, format!("but this is {own_id}"));
     Err(ProtocolError::unexpected_value(
-        code,
+        ErrorCode::TokenInvalid,
         "player_id",
         player_id,
-        problem,
+        format!("but this is {own_id}"),
     ))
 }
 

@@ -485,8 +485,7 @@ impl Session {
     /// problems, so the lines are limited.
     pub fn warn(&self, text: &str) {
         if self.program.may_print(text) {
-            let id = self.program.log().component();
-            print_error(&format!("{id}: {text}"));
+            print_error(&format!("{}: {text}", self.program.log().component()));
         }
     }
 

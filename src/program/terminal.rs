@@ -124,7 +124,7 @@ pub fn describe_result(
     }
 
     // The reason ends with the winner, who stands in the sentence already.
-    let reason = result.reason.as_deref().unwrap_or_default();
+    let reason = result.reason.as_deref().unwrap_or("no reason is known");
     let (how, _) = reason.rsplit_once(" - ").unwrap_or((reason, ""));
     let how = match result.drawn_number {
         Some(number) => format!("the number was {number}"),
@@ -135,16 +135,11 @@ pub fn describe_result(
         Some(Some(choice)) => format!("{} ({choice})", name(id)),
         _ => name(id),
     });
-    let outcome = match (result.status, &result.winner_player_id) {
-        (ResultStatus::Draw, _) => format!("{first} and {second} drew"),
-        (ResultStatus::Win, _) => format!("{first} beat {second}"),
-        (_, None) => return format!("{how}, so nobody won"),
-        (_, Some(_)) if how.is_empty() => return format!("{second} failed, so {first} won"),
-        (_, Some(_)) => return format!("{how}, so {first} won"),
-    };
-    match &*how {
-        "" => outcome,
-        how => format!("{outcome}: {how}"),
+    match (result.status, &result.winner_player_id) {
+        (ResultStatus::Draw, _) => format!("{first} and {second} drew: {how}"),
+        (ResultStatus::Win, _) => format!("{first} beat {second}: {how}"),
+        (ResultStatus::TechnicalLoss, Some(_)) => format!("{how}, so {first} won"),
+        (ResultStatus::TechnicalLoss, None) => format!("{how}, so nobody won"),
     }
 }
 

@@ -235,7 +235,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// | no answer in time         | the player loses  | is repeated, but not a correction    |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
     ///
-    /// A player that refuses the token or the match may soon answer otherwise: the announcement of
+    /// A player that refuses the token or the match may answer otherwise later: the announcement of
     /// the match is on its way to it, or its next invitation is.
     fn next_step(&mut self, failure: &CallError) -> NextStep {
         let Some(delay) = self.attempts.next_delay() else {

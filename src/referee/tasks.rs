@@ -13,9 +13,9 @@
 //! | Refused  | nothing; it is played again if it is announced again                          |
 //!
 //! A match that is announced again while it waits or is in play goes on, unless it has other tokens
-//! now. A technical loss that was decided under other tokens is void. A match that is given to
+//! now. A technical loss under other tokens does not count. A match that is given to
 //! another referee before it is decided is no task any more. Each time a match is played it has
-//! another conversation: so a thread finds its task, or knows that the match is not ours any more.
+//! another conversation: so a thread finds its task, or knows that it has none any more.
 //!
 //! A player that has not received the result is told again beside the report, by the retry policy.
 //! If the manager has recorded another result, that one is told.
@@ -108,6 +108,7 @@ struct Delivery {
 }
 
 /// A message about a result that must be sent now.
+#[derive(Clone)]
 pub struct Sending {
     pub assignment: Assignment,
     /// The seat of a player, or `MANAGER`.
@@ -259,7 +260,7 @@ impl Tasks {
         Ok(())
     }
 
-    /// Accepts the matches of an announcement that are ours, and drops those of other referees,
+    /// Accepts the matches of an announcement for this referee, and drops those of other referees,
     /// except those that are decided: their results are still reported.
     pub fn apply(&mut self, round: RoundAnnouncement, endpoint: &str) -> Result<(), ProtocolError> {
         let mut accepted = Vec::new();
@@ -268,9 +269,10 @@ impl Tasks {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
-            } else {
-                self.by_match
-                    .retain(|id, task| *id != entry.match_id || task.result.is_some());
+            } else if let Some(task) = self.by_match.get(&entry.match_id)
+                && task.result.is_none()
+            {
+                self.by_match.remove(&entry.match_id);
             }
         }
 
@@ -318,14 +320,14 @@ impl Tasks {
         Ok(next.assignment.clone())
     }
 
-    /// Returns the task of a match that is or was in play, unless it is not ours any more.
+    /// Returns the task of a match that is or was in play, unless it has been replaced or dropped.
     pub fn current(&mut self, played: &Assignment) -> Option<&mut Task> {
         let task = self.by_match.get_mut(&played.match_id)?;
         (task.assignment.conversation_id == played.conversation_id).then_some(task)
     }
 
-    /// Saves the result of a match before the players are told. Returns false if the match is not
-    /// ours any more.
+    /// Saves the result of a match before the players are told. Returns false if its task
+    /// has been replaced or dropped.
     pub fn save(&mut self, played: &Assignment, result: &GameResult) -> io::Result<bool> {
         let Some(task) = self.current(played) else {
             return Ok(false);
@@ -389,8 +391,8 @@ impl Tasks {
         })
     }
 
-    /// Records the answer to a message, and returns the state of its task; none if the match is not
-    /// ours any more.
+    /// Records the answer to a message, and returns the state of its task; none if that has
+    /// been replaced or dropped.
     pub fn record(
         &mut self,
         sent: &Sending,
