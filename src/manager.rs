@@ -148,8 +148,8 @@ impl Manager {
     fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
-        let max_per_address = program.args.number("--members-per-address", 1..=200)?;
-        let max_per_address = max_per_address.unwrap_or(MAX_PER_ADDRESS);
+        let given = program.args.number("--members-per-address", 1..=200)?;
+        let max_per_address = given.unwrap_or(MAX_PER_ADDRESS);
         if let Some((players, _)) = automatic_start {
             config.league.participants.max_players = players;
         }
@@ -163,9 +163,8 @@ impl Manager {
         };
         program.client.set_identity(&sender, program.league_id());
 
-        let [is_fresh, is_restarted] =
-            ["--fresh", "--restarted"].map(|name| program.args.has(name));
-        let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
+        let has = |name| program.args.has(name);
+        let store = Store::open(&program.data, config, has("--fresh"), has("--restarted"))?;
         let store = Arc::new(store);
         let contacts = Contacts::new(&store, &program);
         contacts.with(|table| table.automatic_start = automatic_start);

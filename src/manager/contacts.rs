@@ -168,18 +168,15 @@ impl Contacts {
             return;
         };
 
-        let (health, was_called) = (contact.health.clone(), contact.was_called());
         contact.record(call, result, now);
-        let is_changed = !was_called || contact.health != health;
-
-        let kind = contact.kind;
-        let is_awaited = matches!(
-            call.notification,
-            Some(Notification::Announcement(_) | Notification::LeagueEnd)
-        );
-        let is_last = is_awaited && table.are_settled(kind);
+        let (kind, may_play) = (contact.kind, contact.health.may_play());
+        let is_awaited = match call.notification {
+            None => true, // perhaps its first call, or it answers again
+            Some(Notification::Table | Notification::RoundEnd(_)) => false,
+            Some(_) => !may_play || table.are_settled(kind),
+        };
         drop(inner);
-        if is_changed || is_last {
+        if is_awaited {
             self.store.notify_all();
         }
     }
