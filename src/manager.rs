@@ -100,7 +100,7 @@ pub trait ManagerHooks: Send + Sync {
     fn over(&self, _manager: &Manager) {}
 
     /// The league is closed. The manager stops answering when this returns.
-    fn end(&self, _manager: &Manager) -> io::Result<()> {
+    fn end(&self, _manager: &Arc<Manager>) -> io::Result<()> {
         Ok(())
     }
 }
@@ -115,9 +115,9 @@ pub struct Manager {
     /// The parts that every program has.
     pub program: Program,
     /// The league and its journal.
-    pub store: Arc<Store>,
+    pub store: Store,
     /// Sends notifications to the agents.
-    pub contacts: Arc<Contacts>,
+    pub contacts: Contacts,
     /// Standard output.
     pub terminal: Terminal,
     screen: Mutex<Option<Screen>>,
@@ -165,8 +165,7 @@ impl Manager {
 
         let has = |name| program.args.has(name);
         let store = Store::open(&program.data, config, has("--fresh"), has("--restarted"))?;
-        let store = Arc::new(store);
-        let contacts = Contacts::new(&store, &program);
+        let contacts = store.read(Contacts::new);
         contacts.with(|table| table.automatic_start = automatic_start);
         Ok(Manager {
             contacts,

@@ -20,6 +20,7 @@ use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
 use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time between two steps.
@@ -60,7 +61,7 @@ pub struct Pace {
 
 impl Manager {
     /// Runs until `is_done` is true of the league. Fails if another program writes the journal.
-    pub fn run_rounds(&self, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
+    pub fn run_rounds(self: &Arc<Self>, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
         loop {
             let changes = self.store.change_count();
             self.store.check()?;
@@ -73,7 +74,7 @@ impl Manager {
     }
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
-    fn step(&self) {
+    fn step(self: &Arc<Self>) {
         let (store, contacts) = (&self.store, &self.contacts);
         let available =
             store.read(|league| contacts.with(|table| table.available_referees(league)));
@@ -88,7 +89,7 @@ impl Manager {
         let now = Moment::now();
         let (threads, reason, before) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
-            let threads = contacts.publish(league, may_begin, now);
+            let threads = self.publish(league, may_begin, now);
             contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
                 let reason = table.waiting(league, now).reason;
