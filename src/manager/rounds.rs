@@ -19,7 +19,6 @@ use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
-use std::mem;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -87,29 +86,28 @@ impl Manager {
 
         // Publish what is new.
         let now = Moment::now();
-        let (threads, reason, before) = store.read(|league| {
+        let (threads, is_new, reason) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
             let threads = self.publish(league, may_begin, now);
             contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
                 let reason = table.waiting(league, now).reason;
-                let before = mem::replace(&mut table.said, reason.clone());
-                (threads, reason, before)
+                let is_new = reason != table.said;
+                table.said.clone_from(&reason);
+                // A lobby that the operator will start is no news.
+                let is_lobby = !league.started && table.automatic_start.is_none();
+                (threads, is_new, reason.filter(|_| !is_lobby))
             })
         });
         for thread in threads {
             thread.unpark();
         }
 
-        // Say what the league waits for, if that has changed. A lobby that the operator will start
-        // is no news.
-        if reason == before {
-            return;
+        // Say what the league waits for, if that has changed.
+        if is_new {
+            store.notify_all();
         }
-        store.notify_all();
-        let is_news = store.read(|league| league.started)
-            || contacts.with(|table| table.automatic_start.is_some());
-        if let Some(reason) = reason.filter(|_| is_news) {
+        if let Some(reason) = reason.filter(|_| is_new) {
             self.say(Level::Warning, "waiting", &reason);
         }
     }
