@@ -100,7 +100,7 @@ pub trait ManagerHooks: Send + Sync {
     fn over(&self, _manager: &Manager) {}
 
     /// The league is closed. The manager stops answering when this returns.
-    fn end(&self, _manager: &Manager) -> io::Result<()> {
+    fn end(&self, _manager: &Arc<Manager>) -> io::Result<()> {
         Ok(())
     }
 }
@@ -115,9 +115,9 @@ pub struct Manager {
     /// The parts that every program has.
     pub program: Program,
     /// The league and its journal.
-    pub store: Arc<Store>,
+    pub store: Store,
     /// Sends notifications to the agents.
-    pub contacts: Arc<Contacts>,
+    pub contacts: Contacts,
     /// Standard output.
     pub terminal: Terminal,
     screen: Mutex<Option<Screen>>,
@@ -148,8 +148,8 @@ impl Manager {
     fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
-        let max_per_address = program.args.number("--members-per-address", 1..=200)?;
-        let max_per_address = max_per_address.unwrap_or(MAX_PER_ADDRESS);
+        let given = program.args.number("--members-per-address", 1..=200)?;
+        let max_per_address = given.unwrap_or(MAX_PER_ADDRESS);
         if let Some((players, _)) = automatic_start {
             config.league.participants.max_players = players;
         }
@@ -163,11 +163,9 @@ impl Manager {
         };
         program.client.set_identity(&sender, program.league_id());
 
-        let [is_fresh, is_restarted] =
-            ["--fresh", "--restarted"].map(|name| program.args.has(name));
-        let store = Store::open(&program.data, config, is_fresh, is_restarted)?;
-        let store = Arc::new(store);
-        let contacts = Contacts::new(&store, &program);
+        let has = |name| program.args.has(name);
+        let store = Store::open(&program.data, config, has("--fresh"), has("--restarted"))?;
+        let contacts = store.read(Contacts::new);
         contacts.with(|table| table.automatic_start = automatic_start);
         Ok(Manager {
             contacts,

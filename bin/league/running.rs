@@ -175,11 +175,11 @@ impl ToolHooks {
 
     /// Starts a thread that says if a child ends before the league is over. One that ends then
     /// loses its matches like any agent that is gone.
-    fn watch_children(&self, manager: &Manager) {
+    fn watch_children(&self, manager: &Arc<Manager>) {
         let children = Arc::clone(&self.children);
-        let store = Arc::clone(&manager.store);
+        let manager = Arc::clone(manager);
         spawn("children", move || {
-            while !store.read(League::is_over) {
+            while !manager.store.read(League::is_over) {
                 lock(&children).report_ended();
                 thread::sleep(CHECK_INTERVAL);
             }
@@ -294,7 +294,7 @@ impl ManagerHooks for ToolHooks {
         }
     }
 
-    fn end(&self, manager: &Manager) -> io::Result<()> {
+    fn end(&self, manager: &Arc<Manager>) -> io::Result<()> {
         lock(&self.children).wait();
         self.web_pages.linger();
         let is_ordered = || manager.new_lobby_ordered.load(Ordering::SeqCst);

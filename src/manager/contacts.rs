@@ -7,14 +7,13 @@
 //!
 //! Nothing here is stored on disk: after a restart, the state of the league says what must be sent.
 
+use super::Manager;
 use super::contact::{Call, Next, Table};
-use super::journal::Store;
 use super::league::League;
 use super::notifications::{Notification, Progress};
 use crate::net::call_error::CallError;
-use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
+use crate::net::client::{Broadcast, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
-use crate::program::Program;
 use crate::protocol::AgentKind;
 use crate::values::Moment;
 use serde_json::{Value, json};
@@ -24,14 +23,13 @@ use std::sync::{Arc, Mutex};
 use std::thread::{self, Thread};
 use std::time::Duration;
 
+/// Time until an agent is looked at again whose contact is gone, or whose thread has panicked.
+const PAUSE: Duration = Duration::from_secs(10);
+
 /// The members of the league, and the threads that call them.
 ///
 /// The lock is never held during a call over the network. It is taken after that of the league.
 pub struct Contacts {
-    store: Arc<Store>,
-    client: Arc<Client>,
-    /// Time limit of one attempt.
-    timeout: Duration,
     inner: Mutex<Inner>,
 }
 
@@ -43,31 +41,28 @@ struct Inner {
 }
 
 impl Contacts {
-    /// Creates the contacts of the league in `store`.
-    pub fn new(store: &Arc<Store>, program: &Program) -> Arc<Contacts> {
-        let inner = Inner {
-            table: store.read(|league| Table::new(league, Moment::now())),
-            texts: BTreeMap::new(),
-            threads: BTreeMap::new(),
-        };
-
-        Arc::new(Contacts {
-            store: Arc::clone(store),
-            client: Arc::clone(&program.client),
-            timeout: program.config.generic_limit(),
-            inner: Mutex::new(inner),
-        })
+    /// Creates the contacts of a league.
+    pub fn new(league: &League) -> Contacts {
+        Contacts {
+            inner: Mutex::new(Inner {
+                table: Table::new(league, Moment::now()),
+                texts: BTreeMap::new(),
+                threads: BTreeMap::new(),
+            }),
+        }
     }
 
     /// Reads or changes the table.
     pub fn with<T>(&self, work: impl FnOnce(&mut Table) -> T) -> T {
         work(&mut lock(&self.inner).table)
     }
+}
 
+impl Manager {
     /// Lets agents be told what is new, and writes the texts of it. Returns the threads that must be
     /// woken. (They take both locks at once, so they are woken without these.)
     pub fn publish(self: &Arc<Self>, league: &League, may_begin: bool, now: Moment) -> Vec<Thread> {
-        let mut inner = lock(&self.inner);
+        let mut inner = lock(&self.contacts.inner);
         let Inner {
             table,
             texts,
@@ -111,7 +106,7 @@ impl Contacts {
             };
 
             if let Some(message) = league.message_of(notification) {
-                let text = self.client.prepare_broadcast(&message, recipients);
+                let text = self.program.client.prepare_broadcast(&message, recipients);
                 texts.insert(notification, Arc::new(text));
             }
             if let Notification::Announcement(round) = notification {
@@ -122,12 +117,12 @@ impl Contacts {
 
     /// Starts the thread that calls an agent.
     fn start_thread(self: &Arc<Self>, id: &str) -> Option<(String, Thread)> {
-        let (contacts, own_id) = (Arc::clone(self), id.to_string());
+        let (manager, own_id) = (Arc::clone(self), id.to_string());
         let thread = spawn("delivery", move || {
             loop {
                 // A panic is logged by its hook, and does not end the thread.
-                let served = catch_unwind(AssertUnwindSafe(|| contacts.serve(&own_id)));
-                let wait = served.unwrap_or(contacts.timeout);
+                let served = catch_unwind(AssertUnwindSafe(|| manager.serve(&own_id)));
+                let wait = served.unwrap_or(PAUSE);
                 if !wait.is_zero() {
                     thread::park_timeout(wait); // ends when the thread is woken
                 }
@@ -140,10 +135,10 @@ impl Contacts {
     /// next call.
     fn serve(&self, id: &str) -> Duration {
         let started = Moment::now();
-        let mut inner = lock(&self.inner);
+        let mut inner = lock(&self.contacts.inner);
         let published = inner.table.published;
         let Some(contact) = inner.table.contacts.get_mut(id) else {
-            return self.timeout;
+            return PAUSE;
         };
 
         let call = match contact.next_call(published, started) {
@@ -162,24 +157,21 @@ impl Contacts {
     /// Records the result of a call, and wakes the round loop if it may wait for it.
     fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>) {
         let now = Moment::now();
-        let mut inner = lock(&self.inner);
+        let mut inner = lock(&self.contacts.inner);
         let table = &mut inner.table;
         let Some(contact) = table.contacts.get_mut(id) else {
             return;
         };
 
-        let (health, was_called) = (contact.health.clone(), contact.was_called());
         contact.record(call, result, now);
-        let is_changed = !was_called || contact.health != health;
-
-        let kind = contact.kind;
-        let is_awaited = matches!(
-            call.notification,
-            Some(Notification::Announcement(_) | Notification::LeagueEnd)
-        );
-        let is_last = is_awaited && table.are_settled(kind);
+        let (kind, may_play) = (contact.kind, contact.health.may_play());
+        let is_awaited = match call.notification {
+            None => true, // perhaps its first call, or it answers again
+            Some(Notification::Table | Notification::RoundEnd(_)) => false,
+            Some(_) => !may_play || table.are_settled(kind),
+        };
         drop(inner);
-        if is_changed || is_last {
+        if is_awaited {
             self.store.notify_all();
         }
     }
@@ -206,10 +198,11 @@ impl Contacts {
             id: member.id.clone(),
             endpoint: member.meta.contact_endpoint.clone(),
             max_bytes: MAX_NOTICE,
-            timeout: self.timeout,
+            timeout: self.program.config.generic_limit(),
         };
+        let client = &self.program.client;
         let Some(notification) = call.notification else {
-            return self.client.ping(&peer, &member.token).map(|()| Value::Null);
+            return client.ping(&peer, &member.token).map(|()| Value::Null);
         };
 
         let mut own_fields = json!({"auth_token": member.token});
@@ -218,12 +211,12 @@ impl Contacts {
             if member.kind == AgentKind::Referee {
                 // Its copy has the addresses of the players and the tokens of its matches.
                 let message = (self.store).read(|league| league.announcement(round, Some(id)));
-                text = Some(Arc::new(self.client.prepare_broadcast(&message, 1)));
+                text = Some(Arc::new(client.prepare_broadcast(&message, 1)));
             } else if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
                 own_fields["match_token"] = json!(token);
             }
         }
         let text = text.ok_or_else(|| CallError::Local("no text".into()))?;
-        self.client.deliver(&peer, &text, own_fields)
+        client.deliver(&peer, &text, own_fields)
     }
 }

@@ -291,8 +291,8 @@ impl League {
         now: Timestamp,
     ) -> Result<&Member, ProtocolError> {
         let sender = &envelope.sender;
-        let mut members = self.members.values();
-        let named = members.find(|member| member.signature() == *sender);
+        let (_, id) = sender.split_once(':').unwrap_or_default();
+        let named = (self.members.get(id)).filter(|member| member.signature() == *sender);
 
         if !self.config.system.security.enable_auth_tokens {
             return named.ok_or_else(|| not_registered(sender));

@@ -19,7 +19,7 @@ use crate::net::sync::secret;
 use crate::protocol::AgentKind;
 use crate::values::{Moment, Timestamp, token};
 use std::io;
-use std::mem;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Maximum time between two steps.
@@ -60,7 +60,7 @@ pub struct Pace {
 
 impl Manager {
     /// Runs until `is_done` is true of the league. Fails if another program writes the journal.
-    pub fn run_rounds(&self, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
+    pub fn run_rounds(self: &Arc<Self>, is_done: impl Fn(&League) -> bool) -> io::Result<()> {
         loop {
             let changes = self.store.change_count();
             self.store.check()?;
@@ -73,7 +73,7 @@ impl Manager {
     }
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
-    fn step(&self) {
+    fn step(self: &Arc<Self>) {
         let (store, contacts) = (&self.store, &self.contacts);
         let available =
             store.read(|league| contacts.with(|table| table.available_referees(league)));
@@ -86,29 +86,28 @@ impl Manager {
 
         // Publish what is new.
         let now = Moment::now();
-        let (threads, reason, before) = store.read(|league| {
+        let (threads, is_new, reason) = store.read(|league| {
             let may_begin = !league.paused && !available.is_empty();
-            let threads = contacts.publish(league, may_begin, now);
+            let threads = self.publish(league, may_begin, now);
             contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
                 let reason = table.waiting(league, now).reason;
-                let before = mem::replace(&mut table.said, reason.clone());
-                (threads, reason, before)
+                let is_new = reason != table.said;
+                table.said.clone_from(&reason);
+                // A lobby that the operator will start is no news.
+                let is_lobby = !league.started && table.automatic_start.is_none();
+                (threads, is_new, reason.filter(|_| !is_lobby))
             })
         });
         for thread in threads {
             thread.unpark();
         }
 
-        // Say what the league waits for, if that has changed. A lobby that the operator will start
-        // is no news.
-        if reason == before {
-            return;
+        // Say what the league waits for, if that has changed.
+        if is_new {
+            store.notify_all();
         }
-        store.notify_all();
-        let is_news = store.read(|league| league.started)
-            || contacts.with(|table| table.automatic_start.is_some());
-        if let Some(reason) = reason.filter(|_| is_news) {
+        if let Some(reason) = reason.filter(|_| is_new) {
             self.say(Level::Warning, "waiting", &reason);
         }
     }

@@ -41,10 +41,10 @@ pub fn greet(endpoint: &str, is_lobby: bool) {
 
 /// Starts a thread that prints how far a practice is, instead of its results.
 pub fn follow_practice(manager: &Arc<Manager>) {
-    let store = Arc::clone(&manager.store);
+    let manager = Arc::clone(manager);
     spawn("progress", move || {
-        while !store.wait(PROGRESS_INTERVAL, League::is_over) {
-            if let Some(line) = store.read(progress) {
+        while !manager.store.wait(PROGRESS_INTERVAL, League::is_over) {
+            if let Some(line) = manager.store.read(progress) {
                 print_line(&line);
             }
         }
