@@ -92,7 +92,8 @@ impl Referee {
             self.report_error(&format!(
                 "{match_id} was stopped by a fault of our own machine; it is played again"
             ));
-            Attempts::endless(self.session.program.config.system.retry_policy).wait();
+            let policy = self.session.program.config.system.retry_policy;
+            thread::sleep(Attempts::endless(policy).first_delay());
         }
         self.tasks.update(|tasks| tasks.finish(&assignment));
     }

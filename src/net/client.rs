@@ -15,7 +15,6 @@ use crate::protocol::{
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -31,7 +30,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 pub const MAX_NOTICE: usize = 256 << 10;
 
 /// The recipient of a request, and the limits of its reply.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Peer {
     /// The kind of agent.
     pub kind: AgentKind,
@@ -56,18 +55,10 @@ impl Peer {
             timeout,
         }
     }
-
-    /// Returns the name with which the peer signs.
-    fn sender(&self) -> String {
-        match self.kind {
-            AgentKind::Manager => self.id.clone(),
-            kind => format!("{kind}:{}", self.id),
-        }
-    }
 }
 
 /// The fields of an envelope that the sender of a message chooses.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct MessageContext {
     pub conversation_id: String,
     pub auth_token: Option<String>,
@@ -159,7 +150,7 @@ impl Client {
 
         // Fill in what is known: who answers, and in which conversation.
         let mut defaults = protocol::fill_defaults(&mut reply, |field| match field {
-            "sender" => Some(to.sender()),
+            "sender" => Some(to.id.clone()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
         });
@@ -460,16 +451,11 @@ fn to_call_error(error: ureq::Error, timeout: Duration) -> CallError {
         other => other.to_string(),
     };
 
-    match local_error() {
-        None => CallError::Unreachable(reason),
-        Some(error) => CallError::Local(error.to_string()),
+    // Such an error may hide that our own machine has no descriptor or port left: try to take one.
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        Ok(_) => CallError::Unreachable(reason),
+        Err(error) => CallError::Local(error.to_string()),
     }
-}
-
-/// Returns the error if our own machine has no descriptor or port left, which the errors of a call
-/// may hide: it tries to take one.
-fn local_error() -> Option<io::Error> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
 }
 
 /// Returns the answer to a notification.

@@ -5,9 +5,9 @@
 //! "Envelope" in `protocol.md`). A request is read once and logged in one line, its reply in
 //! another. Read next: `mcp.rs`, the same handlers as tools.
 
-use super::agent::{Agent, HandlerError, Request, Tool};
+use super::agent::{Agent, HandlerError, Request};
 use super::client::{Client, MessageContext, new_conversation, ok};
-use super::http::{HttpRequest, OK, Response};
+use super::http::{HttpRequest, OK, Response, own_address_for};
 use super::log::{Content, Level, text_field, to_json};
 use super::mcp::{self, McpRequest};
 use crate::json::{FieldError, decode};
@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are not supported) with \
-    \"jsonrpc\": \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
+    \"jsonrpc\": \"2.0\" and a \"method\" that is a string";
 
 /// The bytes that some programs of Windows write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -31,9 +31,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 struct Incoming {
     /// The text of the id, as it came; none if it is a notification.
     id: Option<String>,
-    /// The method; none for a league message without a JSON-RPC object around it, which is answered
-    /// without one, too.
-    method: Option<String>,
+    /// The method; empty for a league message without a JSON-RPC object around it, which is
+    /// answered without one, too.
+    method: String,
     params: Value,
 }
 
@@ -45,8 +45,6 @@ pub struct RpcServer<A> {
     pub client: Arc<Client>,
     /// The origins of the pages of this agent.
     pub own_origins: Vec<String>,
-    /// The address at which it listens. Programs of this machine call from it.
-    pub own_address: IpAddr,
     /// Prints a line on the terminal.
     pub print_error: fn(&str),
 }
@@ -116,14 +114,13 @@ impl<A: Agent> RpcServer<A> {
     /// Returns the address of the caller, 127.0.0.1 for this machine. A browser on this machine that
     /// was led here under a foreign host name counts as another machine.
     fn peer(&self, http: &HttpRequest) -> IpAddr {
-        if !http.peer.is_loopback() && http.peer != self.own_address {
-            return http.peer;
-        }
-
         let host = http.header("Host");
-        match host.is_none_or(|host| self.is_own(&format!("http://{host}"))) {
-            true => Ipv4Addr::LOCALHOST.into(),
-            false => Ipv4Addr::UNSPECIFIED.into(),
+        let has_own_name = host.is_none_or(|host| self.is_own(&format!("http://{host}")));
+        match (http.peer.is_loopback(), has_own_name) {
+            (true, false) => Ipv4Addr::UNSPECIFIED.into(),
+            (true, true) => Ipv4Addr::LOCALHOST.into(),
+            (false, true) if is_own_address(http.peer) => Ipv4Addr::LOCALHOST.into(),
+            (false, _) => http.peer,
         }
     }
 
@@ -144,14 +141,8 @@ impl<A: Agent> RpcServer<A> {
             Ok(incoming) => incoming,
             Err(response) => return response,
         };
-        let Some(method) = method else {
-            return match self.run("", params, self.peer(http), false) {
-                Ok(message) => Response::new(OK, message.to_string()),
-                Err(error) => error_response("null", error),
-            };
-        };
-
         match (id, self.answer(&method, params, http)) {
+            (_, Ok(message)) if method.is_empty() => Response::new(OK, to_json(&message)),
             (None, _) => Response::new("202 Accepted", ""),
             (Some(id), Ok(result)) => {
                 let result = to_json(&result);
@@ -162,7 +153,7 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Answers a method of the Model Context Protocol, or a league request.
+    /// Answers a method of the Model Context Protocol, a league request, or a call of a tool.
     fn answer(
         &self,
         method: &str,
@@ -202,28 +193,19 @@ impl<A: Agent> RpcServer<A> {
             .as_str()
             .and_then(MessageSpec::by_type);
         let by_method = MessageSpec::by_method(method);
-
-        // A method that is no message must be a tool.
-        if by_method.is_none() && !method.is_empty() {
-            let toolbox = self.agent.toolbox();
-            match (toolbox.find(method), by_type) {
-                (Some(tool), None) => return self.run_tool(tool, &params, peer),
-                (Some(_), Some(spec)) => return Err(wrong_method(method, spec)),
-                (None, None) => {
-                    self.log_not_found(method, peer);
-                    return Err(HandlerError::not_found(A::KIND, method));
-                }
-                (None, Some(_)) => {}
-            }
-        }
         let Some(spec) = by_type.or(by_method) else {
-            return self.answer_message(&params, peer, &[]); // bare, of an unknown type: refused
+            return match method {
+                "" => self.answer_message(&params, peer, &[]), // of an unknown type: refused
+                tool => self.run_tool(tool, &params, peer),
+            };
         };
         if !spec.is_accepted_by(A::KIND) {
             return Err(HandlerError::not_found(A::KIND, spec.message_type));
         }
         if by_method.is_some_and(|named| named.method != spec.method) {
-            return Err(wrong_method(method, spec));
+            let (message_type, own) = (spec.message_type, spec.method);
+            let problem = format!("method {method}: {message_type} belongs to {own}");
+            return Err(HandlerError::json_rpc(-32602, problem));
         }
 
         // Fill in what is known.
@@ -245,16 +227,14 @@ impl<A: Agent> RpcServer<A> {
         self.answer_message(&params, peer, &defaults)
     }
 
-    fn run_tool(
-        &self,
-        tool: &Tool,
-        arguments: &Value,
-        peer: IpAddr,
-    ) -> Result<Value, HandlerError> {
+    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Value, HandlerError> {
+        let toolbox = self.agent.toolbox();
+        let Some(tool) = toolbox.find(name) else {
+            self.log_not_found(name, peer);
+            return Err(HandlerError::not_found(A::KIND, name));
+        };
         if tool.is_logged && self.client.log.may_log_unknown() {
-            let fields = vec![("peer", json!(peer.to_string()))];
-            let log = &self.client.log;
-            log.message("tool_called", arguments, fields, Content::Start(arguments));
+            self.log_request("tool_called", arguments, &peer.to_string());
         }
 
         match catch_panic(|| (tool.run)(arguments, peer)) {
@@ -283,9 +263,7 @@ impl<A: Agent> RpcServer<A> {
         };
         let is_logged = is_known || self.client.log.may_log_unknown();
         if is_logged {
-            let fields = vec![("peer", json!(sender))];
-            let log = &self.client.log;
-            log.message("message_received", params, fields, Content::Start(params));
+            self.log_request("message_received", params, &sender);
         }
 
         let result = catch_panic(|| {
@@ -305,27 +283,25 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
+    fn log_request(&self, event_type: &str, packet: &Value, from: &str) {
+        let fields = vec![("peer", json!(from))];
+        let log = &self.client.log;
+        log.message(event_type, packet, fields, Content::Start(packet));
+    }
+
     /// Refuses a message of another league.
     fn check_league(&self, params: &Value, envelope: &Envelope) -> Result<(), ProtocolError> {
-        let (Some(received), Some(own)) = (&envelope.league_id, self.client.league_id()) else {
-            return Ok(());
-        };
-        if *received == own {
-            return Ok(());
+        match (&envelope.league_id, self.client.league_id()) {
+            (Some(received), Some(own)) if *received != own => {
+                let code = match params["message_type"] == MatchResultReport::NAME {
+                    true => ErrorCode::MatchMismatch,
+                    false => ErrorCode::MissingField,
+                };
+                let problem = format!("got {:?}, expected {own:?}", truncate(received, 60));
+                Err(ProtocolError::field(code, "league_id", problem))
+            }
+            _ => Ok(()),
         }
-
-        let code = if params["message_type"] == MatchResultReport::NAME {
-            ErrorCode::MatchMismatch
-        } else {
-            ErrorCode::MissingField
-        };
-        let expected = format_args!("expected {own:?}");
-        Err(ProtocolError::unexpected_value(
-            code,
-            "league_id",
-            received,
-            expected,
-        ))
     }
 
     /// Answers a request that failed: a refusal is a message, other errors are JSON-RPC errors.
@@ -415,8 +391,8 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
     let has = |key: &str| request.get(key).is_some();
     if has("message_type") && !has("jsonrpc") && !has("method") {
         return Ok(Incoming {
-            id: None,
-            method: None,
+            id: Some("null".into()),
+            method: String::new(),
             params: request,
         });
     }
@@ -424,27 +400,17 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         return Err(Response::new("202 Accepted", "")); // a response, although we have asked nothing
     }
 
-    let id = request.get("id");
-    let is_valid_id = !matches!(
-        id,
-        Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))
-    );
-    let id = id.map(Value::to_string);
+    let id = request.get("id").map(Value::to_string);
     let method = request["method"].as_str().unwrap_or_default().to_string();
-    if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
-        let id = id.filter(|_| is_valid_id).unwrap_or("null".into());
+    if method.is_empty() || request["jsonrpc"] != "2.0" {
         let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
-        return Err(error_response(&id, error));
+        return Err(error_response(id.as_deref().unwrap_or("null"), error));
     }
 
     let params = request.get_mut("params").map(Value::take);
     let params = params.filter(|params| !params.is_null());
     let params = params.unwrap_or_else(|| json!({}));
-    Ok(Incoming {
-        id,
-        method: Some(method),
-        params,
-    })
+    Ok(Incoming { id, method, params })
 }
 
 /// The reason of a call that has failed by a panic.
@@ -460,12 +426,9 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, H
     })
 }
 
-fn wrong_method(method: &str, spec: &MessageSpec) -> HandlerError {
-    let message = format!(
-        "method {method}: {} belongs to {}",
-        spec.message_type, spec.method
-    );
-    HandlerError::json_rpc(-32602, message)
+fn is_own_address(address: IpAddr) -> bool {
+    let address = address.to_string();
+    own_address_for(&address, 9).is_ok_and(|own| own == address)
 }
 
 fn not_allowed(headers: &str) -> Response {

@@ -5,9 +5,12 @@
 //! token: an agent that is killed before the answer came shows the key again and gets the same
 //! answer. The program that uses them holds a lock on `data/agents/ID.lock`.
 
+use super::Program;
 use super::args::Exit;
 use super::storage::{self, Access};
-use crate::values::Endpoint;
+use crate::net::sync::secret;
+use crate::protocol::LeagueRegisterResponse;
+use crate::values::{Endpoint, check_identifier};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -49,20 +52,42 @@ pub fn absolute(folder: &Path) -> PathBuf {
 
 /// Locks an id until the returned file is closed.
 pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
-    storage::lock(&file(data, id)).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => in_use(data, id, "another program uses it"),
-        _ => error.into(),
-    })
-}
-
-fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
-    let data = data.display();
-    Exit::failure(format!(
-        "{id} in {data} is in use: {reason}; end it, or name another folder with --data DIR"
-    ))
+    Ok(storage::lock(&file(data, id))?)
 }
 
 impl Credentials {
+    /// Returns new credentials with a key and no token.
+    pub fn new(program: &Program) -> Credentials {
+        Credentials {
+            agent_id: program.name.clone(),
+            registration_key: secret(32),
+            league_id: program.league_id().into(),
+            manager: program.config.manager().into(),
+            endpoint: program.endpoint.clone(),
+            folder: absolute(&program.data),
+            token: None,
+            proves_itself: false,
+            is_over: false,
+        }
+    }
+
+    /// Returns the credentials that the manager has given.
+    pub fn accepted(self, response: LeagueRegisterResponse) -> Result<Credentials, Exit> {
+        let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
+            let problem = "the league manager accepts us, but without an id of letters and digits";
+            return Err(Exit::failure(problem));
+        };
+
+        Ok(Credentials {
+            agent_id: id,
+            token: response.auth_token,
+            league_id: response.league_id.unwrap_or(self.league_id),
+            proves_itself: response.proves_itself == Some(true),
+            is_over: false,
+            ..self
+        })
+    }
+
     /// Reads the saved credentials of an agent; none if they are missing. Damaged ones are an error.
     pub fn load(data: &Path, name: &str) -> Result<Option<Credentials>, Exit> {
         let path = file(data, name);
@@ -99,12 +124,13 @@ impl Credentials {
             return Ok(());
         }
 
-        let (league, manager) = (&self.league_id, &self.manager);
-        let reason = format!(
-            "it plays in {league} of the manager at {manager}, which is not that at {other} (if it \
-             has moved, name its new address with --manager URL)"
-        );
-        Err(in_use(data, &self.agent_id, &reason))
+        let (id, league, manager) = (&self.agent_id, &self.league_id, &self.manager);
+        Err(Exit::failure(format!(
+            "{id} in {} plays in {league} of the manager at {manager}, which is not that at \
+             {other}; name another folder with --data DIR, or if the manager has moved, its new \
+             address with --manager URL",
+            data.display()
+        )))
     }
 
     /// Saves the credentials.

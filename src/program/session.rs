@@ -14,16 +14,15 @@ use super::{Program, SHUTDOWN_TIMEOUT};
 use crate::net::agent::Agent;
 use crate::net::call_error::CallError;
 use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
-use crate::net::log::Level;
-use crate::net::sync::{Shared, secret};
+use crate::net::sync::Shared;
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueRegisterRequest,
     LeagueRegisterResponse, ProtocolError, QueryType, RefereeRegisterRequest, RegistrationStatus,
     RoundCompleted,
 };
-use crate::values::{Endpoint, check_identifier, constant_time_eq};
+use crate::values::{Endpoint, constant_time_eq};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::mem;
 use std::sync::Arc;
@@ -31,8 +30,6 @@ use std::time::{Duration, Instant};
 
 /// Maximum time that a request waits for a registration that is under way.
 const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
-/// Interval at which an agent finds out whether it must register again.
-const CHECK_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time for the manager's answer to a question.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Number of ping intervals without a word of the manager after which an agent registers again.
@@ -60,8 +57,8 @@ pub struct Session {
 struct SessionState {
     /// The credentials, once the agent is registered.
     credentials: Option<Arc<Credentials>>,
-    /// The id that is locked, and its lock.
-    id_lock: Option<(String, File)>,
+    /// The locks of the program's name and of its ids.
+    locks: BTreeMap<String, File>,
     /// True if the manager has sent a request.
     is_active: bool,
     /// The time of the manager's last request or answer.
@@ -72,8 +69,8 @@ struct SessionState {
     is_last_round_over: bool,
     /// The lines about why the agent waits: each was printed once.
     wait_lines: BTreeSet<String>,
-    /// The end of the league, once it has come.
-    end: Option<Result<(), Exit>>,
+    /// True if the league is over.
+    is_over: bool,
 }
 
 /// A referee or a player, which a session registers.
@@ -107,19 +104,19 @@ pub fn run<P: Participant + Agent>(
 }
 
 impl Session {
-    /// Registers, and waits until the league is over; then again with `--stay`.
+    /// Takes part in the league, and with `--stay` in the next ones.
     fn take_part(
         &self,
         participant: &dyn Participant,
         mut credentials: Credentials,
     ) -> Result<(), Exit> {
         loop {
-            self.register(participant, &credentials)?;
-            self.wait_for_end(participant)?;
+            credentials.save(&self.program.data, &self.program.name)?;
+            self.play_league(participant, &credentials)?;
             if !self.stays() {
                 return Ok(());
             }
-            credentials = self.new_credentials();
+            credentials = Credentials::new(&self.program);
         }
     }
 
@@ -127,53 +124,61 @@ impl Session {
         self.program.args.has("--stay")
     }
 
-    /// Waits until the league is over.
+    /// Registers until the manager accepts the agent, and again when that is needed, until the
+    /// league is over. Requests wait until the agent is registered for the first time.
     ///
     /// An agent may miss the end, a laptop may get another address, and another program may take
     /// the manager's port for a while. So the agent asks to be registered again if its token was
     /// refused or, with a manager that proves itself, if that has been silent for too long or has
     /// called at an old address. Another league accepts it only with `--stay`.
-    fn wait_for_end(&self, participant: &dyn Participant) -> Result<(), Exit> {
-        let ping_interval = self.program.config.system.timeouts.ping_interval_sec.0;
-        loop {
-            let mut state = (self.state).wait_until(CHECK_INTERVAL, |state| {
-                state.end.is_some() || state.is_unknown
-            });
-            if let Some(end) = &state.end {
-                return end.clone();
-            }
+    fn play_league(&self, participant: &dyn Participant, saved: &Credentials) -> Result<(), Exit> {
+        let config = &self.program.config;
+        let ping_interval = config.system.timeouts.ping_interval_sec.0;
+        let interval = Attempts::endless(config.system.retry_policy).first_delay();
+        let mut state = self.state.lock();
+        state.credentials = None; // the manager's next request may carry a new token
+        state.last_seen = None;
+
+        while state.credentials.is_none() || !state.is_over {
             let is_unknown = mem::take(&mut state.is_unknown);
-            let silence = state.last_seen.map_or(Duration::MAX, |time| time.elapsed());
+            let silence = state.last_seen.map(|time| time.elapsed());
             let max_missed = match state.is_last_round_over {
                 true => MAX_MISSED_PINGS_AT_THE_END,
                 false => MAX_MISSED_PINGS,
             };
-            let credentials = state.credentials.clone();
+            let registered = state.credentials.clone();
             drop(state);
 
-            let Some(credentials) = credentials else {
-                continue;
-            };
-            let is_lost = silence >= ping_interval * MAX_SILENCE;
-            let has_moved = self.program.current_endpoint() != credentials.endpoint;
-            if !is_unknown && !(credentials.proves_itself && (is_lost || has_moved)) {
-                continue;
+            let is_lost = silence.is_none_or(|silence| silence >= ping_interval * MAX_SILENCE);
+            let must_register = registered.as_ref().is_none_or(|own| {
+                let has_moved = self.program.current_endpoint() != own.endpoint;
+                is_unknown || own.proves_itself && (is_lost || has_moved)
+            });
+            if must_register {
+                let old = registered.as_deref().unwrap_or(saved);
+                match self.try_to_register(participant, old, registered.is_some()) {
+                    Err(exit) if is_lost => return Err(exit),
+                    // Our own manager was there a moment ago.
+                    Err(exit) => self.print_once(format!(
+                        "{}; waiting for our own league manager",
+                        exit.message
+                    )),
+                    Ok(false)
+                        if !self.stays()
+                            && silence.is_some_and(|time| time >= ping_interval * max_missed) =>
+                    {
+                        let problem = "the league manager does not answer any more";
+                        return Err(Exit::failure(problem));
+                    }
+                    Ok(_) => {}
+                }
             }
 
-            match self.try_to_register(participant, &credentials, !self.stays()) {
-                Err(exit) if is_lost => return Err(exit),
-                // Our own manager was there a moment ago.
-                Err(exit) => self.print_once(format!(
-                    "{}; waiting for our own league manager",
-                    exit.message
-                )),
-                Ok(false) if !self.stays() && silence >= ping_interval * max_missed => {
-                    let problem = "the league manager does not answer any more";
-                    return Err(Exit::failure(problem));
-                }
-                Ok(_) => {}
-            }
+            state = self.state.wait_until(interval, |state| {
+                state.is_unknown || state.is_over && state.credentials.is_some()
+            });
         }
+        Ok(())
     }
 
     /// Prints a line about why the agent waits, unless it has been printed.
@@ -183,74 +188,34 @@ impl Session {
         }
     }
 
-    /// Returns the credentials of an earlier run with their id locked, or new ones.
+    /// Returns the credentials of an earlier run, or new ones. Their file is locked.
     fn load_credentials(&self) -> Result<Credentials, Exit> {
-        let new = self.new_credentials();
+        let new = Credentials::new(&self.program);
         let (data, name) = (&self.program.data, &self.program.name);
-        let saved = Credentials::load(data, name)?;
-        if let Some(saved) = &saved {
-            saved.check_is_no_copy(data, name)?;
-        }
-        if let Some(id) = &self.program.requested_id {
-            self.lock_id(id)?;
-        }
-        let Some(saved) = saved else {
+        self.lock_id(name)?;
+        let Some(saved) = Credentials::load(data, name)? else {
             return Ok(new);
         };
 
-        let is_same_manager = Endpoint::is_same_address(&saved.manager, &new.manager);
-        if !is_same_manager && !saved.is_active() {
+        saved.check_is_no_copy(data, name)?;
+        if !saved.is_active() && !Endpoint::is_same_address(&saved.manager, &new.manager) {
             return Ok(new);
         }
         // A manager that was named may be the same one at another address.
         if !self.program.args.has("--manager") {
-            saved.check_may_replace(&new.manager, &self.program.data)?;
+            saved.check_may_replace(&new.manager, data)?;
         }
-        self.lock_id(&saved.agent_id)?;
         Ok(Credentials {
             folder: new.folder,
             ..saved
         })
     }
 
-    /// Returns new credentials with a key and no token.
-    fn new_credentials(&self) -> Credentials {
-        let program = &self.program;
-        Credentials {
-            agent_id: program.name.clone(),
-            registration_key: secret(32),
-            league_id: program.league_id().into(),
-            manager: program.config.manager().into(),
-            endpoint: program.endpoint.clone(),
-            folder: credentials::absolute(&program.data),
-            token: None,
-            proves_itself: false,
-            is_over: false,
-        }
-    }
-
-    /// Locks an id instead of the one that is locked.
+    /// Locks the name of a file or an id, unless that is done.
     fn lock_id(&self, id: &str) -> Result<(), Exit> {
-        let mut state = self.state.lock();
-        let is_locked = matches!(&state.id_lock, Some((locked, _)) if locked == id);
-        if !is_locked {
-            let lock = credentials::lock(&self.program.data, id)?;
-            state.id_lock = Some((id.into(), lock));
-        }
-        Ok(())
-    }
-
-    /// Registers with credentials that are saved before. Requests that come meanwhile wait. A
-    /// manager at another address must know the credentials.
-    fn register(&self, participant: &dyn Participant, old: &Credentials) -> Result<(), Exit> {
-        self.state.lock().credentials = None; // the manager's next request may carry a new token
-
-        let (config, data) = (&self.program.config, &self.program.data);
-        old.save(data, &self.program.name)?;
-        let has_moved = old.check_may_replace(config.manager(), data).is_err();
-        let mut attempts = Attempts::endless(config.system.retry_policy);
-        while !self.try_to_register(participant, old, has_moved)? {
-            attempts.wait();
+        let locks = &mut self.state.lock().locks;
+        if !locks.contains_key(id) {
+            locks.insert(id.into(), credentials::lock(&self.program.data, id)?);
         }
         Ok(())
     }
@@ -273,10 +238,6 @@ impl Session {
         let client = &self.program.client;
         client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
         client.log.set_component(id);
-        if !is_new {
-            let text = format!("{id} is known again");
-            client.log.system_event(Level::Info, "resumed", text);
-        }
         participant.on_registered(&new, is_new)?;
 
         // Save the new credentials, and let requests through.
@@ -292,7 +253,7 @@ impl Session {
             state.last_seen = Some(Instant::now());
             state.wait_lines.clear();
             if is_new {
-                state.end = None; // of the league before
+                state.is_over = false; // that was the league before
                 state.is_last_round_over = false;
             }
             is_expected
@@ -303,17 +264,19 @@ impl Session {
         Ok(())
     }
 
-    /// Sends the registration once. Returns false if it must be sent again. A league that does not
-    /// know the agent rejects it if it `must_be_known`.
+    /// Sends the registration once. Returns false if it must be sent again. The manager must know
+    /// an agent that is in its league, or in a league of a manager at another address.
     fn try_to_register(
         &self,
         participant: &dyn Participant,
         old: &Credentials,
-        must_be_known: bool,
+        is_registered: bool,
     ) -> Result<bool, Exit> {
         let program = &self.program;
         let timeout = program.config.registration_limit(program.kind);
         let to = Peer::manager(program.config.manager(), timeout);
+        let may_replace = old.check_may_replace(&to.endpoint, &program.data);
+        let must_be_known = may_replace.is_err() || is_registered && !self.stays();
         let new = Credentials {
             manager: to.endpoint.clone(),
             endpoint: program.current_endpoint(),
@@ -323,11 +286,11 @@ impl Session {
         let manager = format!("the league manager at {}", to.endpoint);
         let text = match self.send_registration(&to, &new, must_be_known) {
             Ok(response) if response.status == RegistrationStatus::Accepted => {
-                self.accept(participant, old, accepted_credentials(new, response)?)?;
+                self.accept(participant, old, new.accepted(response)?)?;
                 return Ok(true);
             }
             Ok(response) => {
-                old.check_may_replace(&to.endpoint, &program.data)?;
+                may_replace?;
                 let state = self.wait_reason(response)?;
                 format!("{state}; waiting for the next league (Ctrl-C ends)")
             }
@@ -354,7 +317,7 @@ impl Session {
             return Err(Exit::failure(format!("rejected: {reason}")));
         }
 
-        Ok(if self.state.lock().end.is_some() {
+        Ok(if self.state.lock().is_over {
             "the league is over"
         } else if is_late {
             "the league has started already"
@@ -430,7 +393,18 @@ impl Session {
         let is_required = self.program.kind == AgentKind::Referee || credentials.proves_itself;
         let are_enabled = self.program.config.system.security.enable_auth_tokens;
         if let Some(own) = credentials.token.as_ref().filter(|_| are_enabled) {
-            check_token(token, own, is_required)?;
+            match token {
+                Some(token) if !constant_time_eq(token, own) => {
+                    let problem = "only the league manager knows the right one";
+                    return Err(ProtocolError::wrong_token(problem));
+                }
+                None if is_required => {
+                    let problem = "missing; the league manager's requests carry it";
+                    let code = ErrorCode::TokenMissing;
+                    return Err(ProtocolError::field(code, "auth_token", problem));
+                }
+                _ => {}
+            }
         }
 
         self.state.lock().is_active = true;
@@ -492,7 +466,7 @@ impl Session {
     /// Returns the state of the agent.
     pub fn state(&self) -> AgentState {
         let state = self.state.lock();
-        if state.end.is_some() {
+        if state.is_over {
             AgentState::Shutdown
         } else if state.credentials.is_none() {
             AgentState::Init
@@ -525,28 +499,9 @@ impl Session {
             let _ = credentials.save(&self.program.data, &self.program.name);
         }
 
-        self.state.update(|state| {
-            let is_first = state.end.is_none();
-            state.end.get_or_insert(Ok(()));
-            is_first
-        })
+        self.state
+            .update(|state| !mem::replace(&mut state.is_over, true))
     }
-}
-
-fn check_token(token: Option<&str>, own: &str, is_required: bool) -> Result<(), ProtocolError> {
-    let (code, problem) = match token {
-        Some(token) if !constant_time_eq(token, own) => {
-            let problem = "only the league manager knows the right one";
-            (ErrorCode::TokenInvalid, problem)
-        }
-        None if is_required => {
-            let problem = "missing; the league manager's requests carry it";
-            (ErrorCode::TokenMissing, problem)
-        }
-        _ => return Ok(()),
-    };
-
-    Err(ProtocolError::field(code, "auth_token", problem))
 }
 
 /// Returns true if the same registration cannot be answered otherwise. An internal error of the
@@ -557,24 +512,4 @@ fn is_final(error: &CallError) -> bool {
         CallError::JsonRpc(code, _) => *code != -32603,
         _ => false,
     }
-}
-
-/// Returns the credentials that the manager has given.
-fn accepted_credentials(
-    old: Credentials,
-    response: LeagueRegisterResponse,
-) -> Result<Credentials, Exit> {
-    let Some(id) = response.player_id.filter(|id| check_identifier(id).is_ok()) else {
-        let problem = "the league manager accepts us, but without an id of letters and digits";
-        return Err(Exit::failure(problem));
-    };
-
-    Ok(Credentials {
-        agent_id: id,
-        token: response.auth_token,
-        league_id: response.league_id.unwrap_or(old.league_id),
-        proves_itself: response.proves_itself == Some(true),
-        is_over: false,
-        ..old
-    })
 }

@@ -3,7 +3,7 @@
 //! where.
 
 use super::{Envelope, ErrorCode, GameJoinAck, Message, MessageSpec, PROTOCOL, ProtocolError};
-use crate::json::{FieldError, check, deserialize, has_objects, remove_absent, schema_of};
+use crate::json::{FieldError, check, deserialize, has_objects, remove_absent};
 use crate::values::Timestamp;
 use serde_json::{Value, json};
 use std::mem;
@@ -71,10 +71,21 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
         return Err(FieldError::new(packet, "an object").into());
     }
 
-    check_protocol_version(packet)?;
+    // Another version of the protocol may have other fields.
+    if let Some(received) = packet["protocol"].as_str()
+        && received != PROTOCOL
+    {
+        return Err(ProtocolError::unexpected_value(
+            ErrorCode::VersionMismatch,
+            "protocol",
+            received,
+            format!("expected {PROTOCOL:?}"),
+        ));
+    }
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
-        return Err(unknown_type(packet));
+        let error = FieldError::new(&packet["message_type"], "a message type of league.v2");
+        return Err(error.in_field("message_type").into());
     };
 
     // Most messages are valid: they are decoded at once.
@@ -90,34 +101,6 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     let ignored = mem::take(&mut result.ignored);
     result.into_result()?;
     Ok(decode(&packet, spec, ignored)?)
-}
-
-/// Checks the version. Another version of the protocol may have other fields.
-fn check_protocol_version(packet: &Value) -> Result<(), ProtocolError> {
-    match packet["protocol"].as_str() {
-        Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected_value(
-            ErrorCode::VersionMismatch,
-            "protocol",
-            received,
-            format!("expected {PROTOCOL:?}"),
-        )),
-        _ => Ok(()),
-    }
-}
-
-/// Returns the error for a message whose type is missing or unknown.
-fn unknown_type(packet: &Value) -> ProtocolError {
-    let received = &packet["message_type"];
-    let expected = if received.is_string() {
-        "a message type of league.v2"
-    } else {
-        "a string"
-    };
-    let error = FieldError::new(received, expected).in_field("message_type");
-
-    let mut result = check(&mut packet.clone(), &schema_of::<Envelope>());
-    result.errors.push(error.clone());
-    result.into_result().err().unwrap_or(error).into()
 }
 
 /// Decodes a message whose fields are valid.

@@ -253,9 +253,6 @@ impl Tasks {
             Ok(())
         })?;
 
-        if let Some(warning) = &file.warning {
-            print_error(warning);
-        }
         self.file = Some(file);
         Ok(())
     }

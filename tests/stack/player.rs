@@ -350,7 +350,9 @@ fn player_asks_for_its_next_match_if_the_announcement_is_lost() {
 
 /// Starts a registered agent whose two minutes are 0.4 s and whose thirty minutes are 6 s.
 fn forgotten(manager: &FakeAgent, program: &str, options: &str) -> (TestLeague, TestProcess) {
-    let test = TestLeague::new("system timeouts.ping_interval_sec=0.2");
+    let test = TestLeague::new(
+        "system timeouts.ping_interval_sec=0.2; system retry_policy.base_delay_sec=2",
+    );
     let agent = test.start(program, &format!("{options} --manager {}", manager.url));
     agent.line(" in league_2025_even_odd");
     (test, agent)

@@ -111,9 +111,9 @@ fn refused_start_prints_one_line_and_changes_nothing() {
         let arguments = format!("--player-id P01 --manager {}", manager.url());
         refused("player", &arguments, words);
     };
-    as_p01(&manager, "another program uses it");
+    as_p01(&manager, "another program is running on it");
     player.kill();
-    let foreign = "it plays in league_2025_even_odd of the manager at http://";
+    let foreign = " plays in league_2025_even_odd of the manager at http://";
     as_p01(&second, foreign);
     manager.kill();
     let path = test.league_file("journal.jsonl");
@@ -345,8 +345,7 @@ fn start_and_status_describe_the_league() {
     let state = "round 1 of 1, 0 of 1 matches are over: running";
     check("status", 0, state);
     drop(manager);
-    let cure =
-        "could not be reached (connection refused); start one, or name it with --manager URL";
+    let cure = "could not be reached: connection refused; start one, or name it with --manager URL";
     check("start", 1, cure);
     check("status", 1, cure);
 }

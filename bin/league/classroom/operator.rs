@@ -193,7 +193,7 @@ impl Operator {
         let league_id = self.league_id.clone();
         let status = self.request(&StartLeague { league_id })?;
 
-        let phase = format!("the league is {}", status.status);
+        let phase = format!("the league is {:?}", status.status).to_lowercase();
         print_line(&sanitize(&status.reason.unwrap_or(phase)));
         if status.status == LeaguePhase::Waiting {
             return Err(Exit::failure("the league has not started"));
@@ -234,11 +234,11 @@ impl Operator {
             auth_token: self.token.clone(),
             ..MessageContext::default()
         };
-        match self.client.call(&self.manager, message, &context) {
-            Ok(status) => Ok(status),
-            Err(CallError::Refused(error, _)) => Err(Exit::failure(problem(&error))),
-            Err(error) => Err(self.no_answer(&error)),
-        }
+        let answer = self.client.call(&self.manager, message, &context);
+        answer.map_err(|error| match error {
+            CallError::Refused(error, _) => Exit::failure(problem(&error)),
+            error => self.no_answer(&error),
+        })
     }
 }
 
@@ -357,7 +357,7 @@ fn status_lines(view: &LeagueView) -> Vec<String> {
         let phase = if view.paused {
             "paused".into()
         } else {
-            view.status.to_string()
+            format!("{:?}", view.status).to_lowercase()
         };
 
         lines.push(format!(
