@@ -1,7 +1,6 @@
 //! The start of every program: it reads its options and its files, takes a port, and serves.
 //!
-//! A program first refuses what is wrong in its options and files, and only then takes a port. An
-//! agent whose manager is on another machine listens on all addresses, and names the one where the
+//! An agent whose manager is on another machine listens on all addresses, and names the one where the
 //! manager sees it. Read next: `session.rs`, a referee or a player in its league.
 
 pub mod args;
@@ -87,29 +86,16 @@ impl Program {
 
         let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
         let id = requested_id.as_deref().unwrap_or("new");
-        let mut entry = config.agent(kind, id).clone();
-        if let Some(name) = args.checked_text("--display-name", check_display_name)? {
-            entry.display_name = name;
-        }
-        if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
-            entry.max_concurrent_matches = Some(number);
-        }
+        let entry = read_entry(&args, &config, kind, id)?;
 
-        // Take the port.
-        let manager = Endpoint::parse(config.manager()).map_err(Exit::usage)?;
-        let is_local = kind == AgentKind::Manager || manager.is_loopback();
-        let default_host = if is_local { "127.0.0.1" } else { "0.0.0.0" };
+        let is_remote = remote_manager(&config, kind).is_some();
+        let default_host = if is_remote { "0.0.0.0" } else { "127.0.0.1" };
         let host = args.text("--host").unwrap_or(default_host).to_string();
-        let contact_endpoint = args.checked_text("--contact-endpoint", check_url)?;
-        let public_host = match &contact_endpoint {
-            Some(_) => String::new(),
-            None => public_host(&args, &config, (!is_local).then_some(&manager))?,
-        };
         let listener = take_port(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
 
-        let default_name = format!("{kind}-{port}");
-        let name = requested_id.clone().unwrap_or(default_name);
+        let name = requested_id.clone();
+        let name = name.unwrap_or_else(|| format!("{kind}-{port}"));
         let (sender, log_file) = match kind {
             AgentKind::Manager => {
                 let league_id = &config.league.league_id;
@@ -126,7 +112,7 @@ impl Program {
                 quiet: args.has("--quiet") && (kind == AgentKind::Player || args.has("--alone")),
             },
             data: data_folder(&args),
-            endpoint: contact_endpoint.unwrap_or(url(&public_host, port)),
+            endpoint: public_url(&args, &config, kind, port)?,
             local_url: url(&host.replace("127.0.0.1", "localhost"), port),
             started: Instant::now(),
             line_limit: Mutex::default(),
@@ -151,21 +137,23 @@ impl Program {
             own_address: self.listener.local_addr()?.ip().to_canonical(),
             print_error,
         };
-        let listener = self.listener.try_clone()?;
-        let server = http::serve(listener, max_body, Box::new(move |http| rpc.handle(http)))?;
 
         // Restart or end the process when it must.
         let (port, log) = (self.port, Arc::clone(&self.client.log));
-        spawn_needed("restart", move || {
-            let panic_log = Arc::clone(&log);
-            let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-            limits::watch(report, |reason| log_and_restart(&log, port, reason));
-        });
+        let panic_log = Arc::clone(&log);
+        let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
+        limits::watch(report, move |reason| log_and_restart(&log, port, reason));
         let log = Arc::clone(&self.client.log);
-        exit_when_stdin_closes(&self.args, 0, move || {
-            log.system_event(Level::Info, "ended", "standard input has closed");
-        });
+        if self.args.has("--until-stdin-closes") {
+            spawn_needed("stdin", move || {
+                let _ = io::copy(&mut io::stdin(), &mut io::sink());
+                log.system_event(Level::Info, "ended", "standard input has closed");
+                process::exit(0);
+            });
+        }
 
+        let listener = self.listener.try_clone()?;
+        let server = http::serve(listener, max_body, Box::new(move |http| rpc.handle(http)))?;
         self.terminal
             .print_line(&format!("listening on {}", self.local_url));
         if !Endpoint::is_same_address(&self.local_url, &self.endpoint) {
@@ -180,12 +168,8 @@ impl Program {
     /// Returns the URL under which others reach this program now: the address of this machine may
     /// have changed.
     pub fn current_endpoint(&self) -> String {
-        let manager = Endpoint::parse(self.config.manager()).ok();
-        let remote = manager.filter(|manager| !manager.is_loopback());
-        match public_host(&self.args, &self.config, remote.as_ref()) {
-            Ok(host) if !self.args.has("--contact-endpoint") => url(&host, self.port),
-            _ => self.endpoint.clone(),
-        }
+        public_url(&self.args, &self.config, self.kind, self.port)
+            .unwrap_or_else(|_| self.endpoint.clone())
     }
 
     /// Returns the origins of web pages that may call this program: those that it serves itself.
@@ -249,29 +233,40 @@ fn log_and_restart(log: &Log, port: u16, reason: &str) {
     }
 }
 
-/// Returns the host under which others reach this program: `base_host`, or the address that this
-/// machine has on its way to a manager on another machine.
-fn public_host(args: &Args, config: &Config, manager: Option<&Endpoint>) -> Result<String, Exit> {
+/// Returns the manager of a referee or a player, if it is on another machine.
+fn remote_manager(config: &Config, kind: AgentKind) -> Option<Endpoint> {
+    let manager = Endpoint::parse(config.manager()).ok()?;
+    (kind != AgentKind::Manager && !manager.is_loopback()).then_some(manager)
+}
+
+/// Returns the URL under which others reach this program: that of `--contact-endpoint`, else its
+/// host is that of `--host`, `base_host`, or the address that this machine has on its way to a
+/// manager on another machine.
+fn public_url(args: &Args, config: &Config, kind: AgentKind, port: u16) -> Result<String, Exit> {
+    if let Some(url) = args.checked_text("--contact-endpoint", check_url)? {
+        return Ok(url);
+    }
+
     let hint = "say with --contact-endpoint URL where others reach us";
     if let Some(host) = args.text("--host") {
         if ["0.0.0.0", "::", "[::]"].contains(&host) {
             let problem = format!("--host {host} means every address: {hint}");
             return Err(Exit::usage(problem));
         }
-        let own = Endpoint::parse(&url(host, 1));
-        if own.is_ok_and(|own| !own.is_loopback()) {
-            return Ok(host.into());
+        let own = url(host, port);
+        if Endpoint::parse(&own).is_ok_and(|own| !own.is_loopback()) {
+            return Ok(own);
         }
     }
 
-    let Some(manager) = manager else {
-        return Ok(config.system.network.base_host.clone());
+    let Some(manager) = remote_manager(config, kind) else {
+        return Ok(url(&config.system.network.base_host, port));
     };
-
-    own_address_for(&manager.host, manager.port).map_err(|error| {
+    let host = own_address_for(&manager.host, manager.port).map_err(|error| {
         let url = config.manager();
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
-    })
+    })?;
+    Ok(url(&host, port))
 }
 
 /// Returns the address that this machine has on its way to another. Nothing is sent.
@@ -279,6 +274,18 @@ pub fn own_address_for(host: &str, port: u16) -> io::Result<String> {
     let socket = UdpSocket::bind("0.0.0.0:0")?;
     socket.connect((host, port))?;
     Ok(socket.local_addr()?.ip().to_string())
+}
+
+/// Returns the description of a referee or a player: as listed, with what the options change.
+fn read_entry(args: &Args, config: &Config, kind: AgentKind, id: &str) -> Result<AgentEntry, Exit> {
+    let mut entry = config.agent(kind, id).clone();
+    if let Some(name) = args.checked_text("--display-name", check_display_name)? {
+        entry.display_name = name;
+    }
+    if let Some(number) = args.number("--max-concurrent-matches", 1..=10)? {
+        entry.max_concurrent_matches = Some(number);
+    }
+    Ok(entry)
 }
 
 /// Takes the port of `--port`, or the first free one of the usual ports.
@@ -389,15 +396,4 @@ pub fn log_folder(args: &Args) -> PathBuf {
 /// Returns the log of a component in that folder.
 pub fn open_log(args: &Args, component: &str) -> Arc<Log> {
     Arc::new(Log::new(&log_folder(args), component))
-}
-
-/// Exits after a last action when the standard input closes, if an option demands it.
-pub fn exit_when_stdin_closes(args: &Args, code: i32, last: impl FnOnce() + Send + 'static) {
-    if args.has("--until-stdin-closes") {
-        spawn_needed("stdin", move || {
-            let _ = io::copy(&mut io::stdin(), &mut io::sink());
-            last();
-            process::exit(code);
-        });
-    }
 }

@@ -9,7 +9,6 @@ use super::league::{Event, League};
 use crate::net::sync::Shared;
 use crate::program::config::Config;
 use crate::program::storage::{self, JsonLinesFile};
-use crate::program::terminal::print_error;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use std::fs::File;
@@ -172,9 +171,6 @@ fn open_journal(path: &Path, league: &mut League) -> io::Result<JsonLinesFile> {
         })
     })?;
 
-    if let Some(warning) = &lines.warning {
-        print_error(warning);
-    }
     if number == 0 {
         if path.with_file_name(OPERATOR_FILE).exists() {
             let error = io::Error::other("it has no line; put it back, or start with --fresh");

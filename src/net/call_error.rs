@@ -49,7 +49,7 @@ impl CallError {
         if let GameError::NAME | LeagueError::NAME = name
             && let Ok(error) = deserialize::<LeagueError>(reply)
         {
-            let text = redact_and_truncate(&format!("{name} ({})", error.explain()));
+            let text = redact_and_truncate(&format!("{name}: {}", error.explain()));
             return CallError::Refused(Box::new(error), text);
         }
         if refusal.is_unexpected_reply() && MessageSpec::by_type(name).is_some() {
@@ -142,8 +142,8 @@ impl CallError {
             CallError::Timeout(timeout) => {
                 format!("gave no answer within {} s", format_seconds(*timeout))
             }
-            CallError::Unreachable(reason) => format!("could not be reached ({reason})"),
-            CallError::Broken(reason) => format!("gave no whole answer ({reason})"),
+            CallError::Unreachable(reason) => format!("could not be reached: {reason}"),
+            CallError::Broken(reason) => format!("gave no whole answer: {reason}"),
             CallError::HttpStatus(status, _) if self.page().is_some() => {
                 format!("answered HTTP {status} with a page of text")
             }

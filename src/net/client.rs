@@ -15,7 +15,6 @@ use crate::protocol::{
 use crate::values::{Timestamp, redact_and_truncate};
 use serde_json::{Value, json};
 use std::fmt::Display;
-use std::io;
 use std::io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, TimedOut, UnexpectedEof};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -460,16 +459,11 @@ fn to_call_error(error: ureq::Error, timeout: Duration) -> CallError {
         other => other.to_string(),
     };
 
-    match local_error() {
-        None => CallError::Unreachable(reason),
-        Some(error) => CallError::Local(error.to_string()),
+    // Such an error may hide that our own machine has no descriptor or port left: try to take one.
+    match TcpListener::bind((Ipv4Addr::LOCALHOST, 0)) {
+        Ok(_) => CallError::Unreachable(reason),
+        Err(error) => CallError::Local(error.to_string()),
     }
-}
-
-/// Returns the error if our own machine has no descriptor or port left, which the errors of a call
-/// may hide: it tries to take one.
-fn local_error() -> Option<io::Error> {
-    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).err()
 }
 
 /// Returns the answer to a notification.

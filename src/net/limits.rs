@@ -11,7 +11,7 @@
 //!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
 //!   what it holds.
 
-use super::sync::lock;
+use super::sync::{lock, spawn_needed};
 use crate::system;
 use std::cell::RefCell;
 use std::io::Read;
@@ -133,12 +133,23 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     Some(one_at_a_time)
 }
 
-/// Waits until the process must be restarted, and then calls `restart` with the reason. Calls
-/// `report` with every panic, in one line.
-pub fn watch(report: impl Fn(&str) + Send + Sync + 'static, restart: impl FnOnce(&str)) {
+/// Calls `restart` with the reason when the process must be restarted, and `report` with every
+/// panic, in one line. A limit that the process exceeds before it takes requests is not watched: a
+/// restart would change nothing.
+pub fn watch(
+    report: impl Fn(&str) + Send + Sync + 'static,
+    restart: impl FnOnce(&str) + Send + 'static,
+) {
     watch_panics(report);
-    thread::sleep(MIN_RESTART_INTERVAL);
-    restart(&wait_for_reason());
+    let exceeded = system::exceeded_limit(MAX_MEMORY);
+    if let Some(reason) = &exceeded {
+        eprintln!("{reason}, already at the start: that will not restart the process");
+    }
+
+    spawn_needed("restart", move || {
+        thread::sleep(MIN_RESTART_INTERVAL);
+        restart(&wait_for_reason(exceeded.is_none()));
+    });
 }
 
 /// Calls a function of the user. A panic in it is printed as one line that begins with `prefix`.
@@ -170,12 +181,12 @@ fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
     }));
 }
 
-fn wait_for_reason() -> String {
+fn wait_for_reason(has_limits: bool) -> String {
     loop {
         if IS_BROKEN.load(SeqCst) {
             return "the HTTP server failed".into();
         }
-        if let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
+        if has_limits && let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
             return reason;
         }
 

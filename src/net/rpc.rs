@@ -5,7 +5,7 @@
 //! "Envelope" in `protocol.md`). A request is read once and logged in one line, its reply in
 //! another. Read next: `mcp.rs`, the same handlers as tools.
 
-use super::agent::{Agent, HandlerError, Request, Tool};
+use super::agent::{Agent, HandlerError, Request};
 use super::client::{Client, MessageContext, new_conversation, ok};
 use super::http::{HttpRequest, OK, Response};
 use super::log::{Content, Level, text_field, to_json};
@@ -31,9 +31,9 @@ const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
 struct Incoming {
     /// The text of the id, as it came; none if it is a notification.
     id: Option<String>,
-    /// The method; none for a league message without a JSON-RPC object around it, which is answered
-    /// without one, too.
-    method: Option<String>,
+    /// The method; empty for a league message without a JSON-RPC object around it, which is
+    /// answered without one, too.
+    method: String,
     params: Value,
 }
 
@@ -144,14 +144,8 @@ impl<A: Agent> RpcServer<A> {
             Ok(incoming) => incoming,
             Err(response) => return response,
         };
-        let Some(method) = method else {
-            return match self.run("", params, self.peer(http), false) {
-                Ok(message) => Response::new(OK, message.to_string()),
-                Err(error) => error_response("null", error),
-            };
-        };
-
         match (id, self.answer(&method, params, http)) {
+            (_, Ok(message)) if method.is_empty() => Response::new(OK, to_json(&message)),
             (None, _) => Response::new("202 Accepted", ""),
             (Some(id), Ok(result)) => {
                 let result = to_json(&result);
@@ -162,7 +156,7 @@ impl<A: Agent> RpcServer<A> {
         }
     }
 
-    /// Answers a method of the Model Context Protocol, or a league request.
+    /// Answers a method of the Model Context Protocol, a league request, or a call of a tool.
     fn answer(
         &self,
         method: &str,
@@ -202,28 +196,19 @@ impl<A: Agent> RpcServer<A> {
             .as_str()
             .and_then(MessageSpec::by_type);
         let by_method = MessageSpec::by_method(method);
-
-        // A method that is no message must be a tool.
-        if by_method.is_none() && !method.is_empty() {
-            let toolbox = self.agent.toolbox();
-            match (toolbox.find(method), by_type) {
-                (Some(tool), None) => return self.run_tool(tool, &params, peer),
-                (Some(_), Some(spec)) => return Err(wrong_method(method, spec)),
-                (None, None) => {
-                    self.log_not_found(method, peer);
-                    return Err(HandlerError::not_found(A::KIND, method));
-                }
-                (None, Some(_)) => {}
-            }
-        }
         let Some(spec) = by_type.or(by_method) else {
-            return self.answer_message(&params, peer, &[]); // bare, of an unknown type: refused
+            return match method {
+                "" => self.answer_message(&params, peer, &[]), // of an unknown type: refused
+                tool => self.run_tool(tool, &params, peer),
+            };
         };
         if !spec.is_accepted_by(A::KIND) {
             return Err(HandlerError::not_found(A::KIND, spec.message_type));
         }
         if by_method.is_some_and(|named| named.method != spec.method) {
-            return Err(wrong_method(method, spec));
+            let (message_type, own) = (spec.message_type, spec.method);
+            let problem = format!("method {method}: {message_type} belongs to {own}");
+            return Err(HandlerError::json_rpc(-32602, problem));
         }
 
         // Fill in what is known.
@@ -245,12 +230,12 @@ impl<A: Agent> RpcServer<A> {
         self.answer_message(&params, peer, &defaults)
     }
 
-    fn run_tool(
-        &self,
-        tool: &Tool,
-        arguments: &Value,
-        peer: IpAddr,
-    ) -> Result<Value, HandlerError> {
+    fn run_tool(&self, name: &str, arguments: &Value, peer: IpAddr) -> Result<Value, HandlerError> {
+        let toolbox = self.agent.toolbox();
+        let Some(tool) = toolbox.find(name) else {
+            self.log_not_found(name, peer);
+            return Err(HandlerError::not_found(A::KIND, name));
+        };
         if tool.is_logged && self.client.log.may_log_unknown() {
             let fields = vec![("peer", json!(peer.to_string()))];
             let log = &self.client.log;
@@ -415,8 +400,8 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
     let has = |key: &str| request.get(key).is_some();
     if has("message_type") && !has("jsonrpc") && !has("method") {
         return Ok(Incoming {
-            id: None,
-            method: None,
+            id: Some("null".into()),
+            method: String::new(),
             params: request,
         });
     }
@@ -440,11 +425,7 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
     let params = request.get_mut("params").map(Value::take);
     let params = params.filter(|params| !params.is_null());
     let params = params.unwrap_or_else(|| json!({}));
-    Ok(Incoming {
-        id,
-        method: Some(method),
-        params,
-    })
+    Ok(Incoming { id, method, params })
 }
 
 /// The reason of a call that has failed by a panic.
@@ -458,14 +439,6 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, H
             format!("Internal error: {PANIC}"),
         ))
     })
-}
-
-fn wrong_method(method: &str, spec: &MessageSpec) -> HandlerError {
-    let message = format!(
-        "method {method}: {} belongs to {}",
-        spec.message_type, spec.method
-    );
-    HandlerError::json_rpc(-32602, message)
 }
 
 fn not_allowed(headers: &str) -> Response {

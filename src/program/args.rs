@@ -5,7 +5,6 @@ use super::terminal::{print_error, print_line};
 use crate::json::is_similar;
 use std::collections::BTreeMap;
 use std::env;
-use std::ffi::OsString;
 use std::fmt::Display;
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
@@ -105,12 +104,9 @@ pub fn exit_code(program: &str, end: Result<(), Exit>) -> ExitCode {
 impl Usage {
     /// Runs the program and prints why it ends.
     pub fn main(&self, run: impl FnOnce(Args) -> Result<(), Exit>) -> ExitCode {
-        let arguments = env::args_os().skip(1).map(OsString::into_string);
-        let args = match arguments.collect() {
-            Ok(arguments) => self.parse(arguments),
-            Err(argument) => Err(Exit::usage(format!("{argument:?} is not UTF-8"))),
-        };
-        exit_code(self.name, args.and_then(run))
+        let arguments = env::args_os().skip(1);
+        let texts = arguments.map(|argument| argument.to_string_lossy().into());
+        exit_code(self.name, self.parse(texts.collect()).and_then(run))
     }
 
     /// Reads the options.

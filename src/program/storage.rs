@@ -174,21 +174,20 @@ pub fn move_aside(path: &Path) -> io::Result<Option<PathBuf>> {
     Ok(Some(archived))
 }
 
-/// Copies the rest of a file, which will be cut off, to the end of `FILE~cut`. Returns a sentence that
-/// says so.
-fn copy_rest(path: &Path, rest: &[u8]) -> io::Result<String> {
-    let mut copy = path.to_path_buf();
-    copy.as_mut_os_string().push("~cut");
-    let mut file = open(&copy, Access::Owner, false)?;
+/// Copies the rest of a file, which will be cut off, to the end of `FILE~cut`, and says so.
+fn move_rest(path: &Path, rest: &[u8]) -> io::Result<()> {
+    let (path, length) = (path.display(), rest.len());
+    let copy = format!("{path}~cut");
+    let mut file = open(Path::new(&copy), Access::Owner, false)?;
     file.seek(SeekFrom::End(0))?;
     file.write_all(&[rest, b"\n"].concat())?;
     file.sync_data()?;
 
-    let (path, copy, length) = (path.display(), copy.display(), rest.len());
     let problem = "the last line has no end";
-    Ok(format!(
+    print_error(&format!(
         "{path}: {problem}; its {length} bytes are moved to {copy}"
-    ))
+    ));
+    Ok(())
 }
 
 /// A file of JSON lines, of which only one program is the writer. The program may be killed at any
@@ -200,14 +199,12 @@ pub struct JsonLinesFile {
     length: u64,
     /// True if the rest of a failed attempt may stand behind them.
     has_rest: bool,
-    /// What was done with an incomplete last line, if there was one.
-    pub warning: Option<String>,
 }
 
 impl JsonLinesFile {
-    /// Opens or creates the file and calls `read_line` for each line that is not blank. An incomplete last line is
-    /// moved to the end of `FILE~cut`: a crash leaves one, but also an editor that ends a file
-    /// without a line break.
+    /// Opens or creates the file and calls `read_line` for each line that is not blank. An
+    /// incomplete last line is moved to the end of `FILE~cut`: a crash leaves one, but also an
+    /// editor that ends a file without a line break.
     pub fn open(
         path: &Path,
         mut read_line: impl FnMut(&[u8]) -> io::Result<()>,
@@ -233,17 +230,15 @@ impl JsonLinesFile {
             line.clear();
         }
 
-        let warning = match &*line {
-            [] => None,
-            rest => Some(copy_rest(path, rest)?),
-        };
+        if !line.is_empty() {
+            move_rest(path, &line)?;
+        }
         file.set_len(length)?;
         Ok(JsonLinesFile {
             path: path.into(),
             file,
             length,
             has_rest: false,
-            warning,
         })
     }
 

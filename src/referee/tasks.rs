@@ -273,9 +273,6 @@ impl Tasks {
             Ok(())
         })?;
 
-        if let Some(warning) = &file.warning {
-            print_error(warning);
-        }
         self.file = Some(file);
         Ok(())
     }

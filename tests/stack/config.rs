@@ -230,18 +230,6 @@ fn wrong_options_end_the_program_with_one_line() {
 }
 
 #[test]
-#[cfg(unix)]
-fn argument_that_is_not_utf_8_ends_the_program_with_one_line() {
-    use std::{ffi::OsStr, os::unix::ffi::OsStrExt};
-
-    for program in PROGRAMS {
-        let mut command = TestLeague::new("").command(program, "--display-name");
-        command.arg(OsStr::from_bytes(b"Ad\xff"));
-        check_refused(command, &["Ad\\xFF", "not UTF-8"]);
-    }
-}
-
-#[test]
 fn version_is_printed() {
     for program in PROGRAMS {
         let mut agent = TestProcess::new(&mut TestLeague::new("").command(program, "--version"));

@@ -20,7 +20,7 @@ const MISTAKES: &str = r#"
     Okay | GAME_INVITATION | body {"jsonrpc": "2.0", "result": {"status": "ok", "token": "tok-p02-0123456789abcdef0123"}, "id": 1} | answered {"status":"ok","token":"tok-p02-***"}: 
     Naming | CHOOSE_PARITY_CALL | but parity_choice>choice | answered wrongly: parity_choice: has "choice", expected "parity_choice" (choose_parity, attempt 3)
     Silent | CHOOSE_PARITY_CALL | silence | gave no answer within 2 s (choose_parity, attempt 3)
-    Gone | | | could not be reached (connection refused) (handle_game_invitation, attempt 3)
+    Gone | | | could not be reached: connection refused (handle_game_invitation, attempt 3)
     Loud | CHOOSE_PARITY_CALL | but parity_choice="EVEN" | answered wrongly: parity_choice: got "EVEN", must be "even" or "odd" (choose_parity, attempt 3)
     Broken | CHOOSE_PARITY_CALL | body {"jsonrpc": "2.0", "error": {"code": -32603, "message": "name 'rnadom' is not defined\u001b[2J"}, "id": 1} | answered JSON-RPC error -32603 "name 'rnadom' is not defined\u{1b}[2J" (choose_parity, attempt 3)
     Long | GAME_INVITATION | but match_id="LONG" | answered wrongly: match_id: got "xxxxxxxxxx
@@ -247,7 +247,7 @@ fn agent_that_does_not_answer_is_reported_at_the_start() {
     let _referee = test.agent(&manager, "REF01", "");
     manager.wait_for_success();
     let output = manager.output();
-    let unreachable = "player:P02 (P02) has registered, but could not be reached (connection refused); until it answers";
+    let unreachable = "player:P02 (P02) has registered, but could not be reached: connection refused; until it answers";
     check_contains(&output, unreachable);
     assert!(!output.contains("(P01) has registered, but"), "{output}");
 }

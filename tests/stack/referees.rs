@@ -72,8 +72,8 @@ fn killed_referee_is_replaced_in_any_state() {
         assert_eq!(last["conversation_id"], new["conversation_id"], "{state}");
         // The connection was refused, or broke off during a call.
         let is_lost = |line: &str| {
-            line.contains(" (REF01) could not be reached (")
-                && line.ends_with("); its matches are announced again")
+            line.contains(" (REF01) could not be reached: ")
+                && line.ends_with("; its matches are announced again")
         };
         let output = manager.output();
         assert!(output.lines().any(is_lost), "{state}: {output}");
@@ -83,8 +83,8 @@ fn killed_referee_is_replaced_in_any_state() {
 /// The faults of a referee: the method that it refuses once it was given a match (none: every
 /// method), its reply (none: it hangs up), and the words on the screen.
 const FAULTS: &str = r#"
-notify_round | | gave no whole answer (it hung up without an answer)
-ping | | gave no whole answer (it hung up without an answer)
+notify_round | | gave no whole answer: it hung up without an answer
+ping | | gave no whole answer: it hung up without an answer
  | {"result": {"message_type": "LEAGUE_ERROR", "error_code": "E015", "error_description": "MATCH_ID_MISMATCH", "context": {"field": "match_id", "problem": "too\u001b[2J many for tok-ref01-0123456789abcdef"}}} | answered LEAGUE_ERROR E015 MATCH_ID_MISMATCH: match_id: too�[2J many for tok-ref01-***, so it refuses its matches
  | {"error": {"code": -32000, "message": "no"}} | answered JSON-RPC error -32000 "no", so it refuses its matches
  | {"error": {"code": -32601, "message": "no"}} | answered JSON-RPC error -32601 "no", so it refuses its matches"#;
@@ -437,7 +437,7 @@ fn refused_result_is_printed_once_and_blocks_no_other() {
     alone.referee.wait_for_error("R1M2: "); // the test may read the lines late
     let output = alone.referee.errors();
     let url = &manager.url;
-    let why = "it gave no whole answer (it hung up";
+    let why = "it gave no whole answer: it hung up";
     let waits = format!("results wait for the league manager at {url}: {why}");
     check_contains(&output, &waits);
     let mut lines: Vec<&str> = output.lines().collect();
@@ -446,7 +446,7 @@ fn refused_result_is_printed_once_and_blocks_no_other() {
     let expected = [
         format!("R1M1: {refused}: it answered HTTP 413 \"enough\""),
         format!(
-            "R1M2: {refused}: it answered LEAGUE_ERROR (E015 MATCH_ID_MISMATCH: match_id: \u{fffd}[2Jalready recorded)"
+            "R1M2: {refused}: it answered LEAGUE_ERROR: E015 MATCH_ID_MISMATCH: match_id: \u{fffd}[2Jalready recorded"
         ),
     ];
     assert_eq!(lines, expected);

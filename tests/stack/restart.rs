@@ -345,8 +345,7 @@ fn start_and_status_describe_the_league() {
     let state = "round 1 of 1, 0 of 1 matches are over: running";
     check("status", 0, state);
     drop(manager);
-    let cure =
-        "could not be reached (connection refused); start one, or name it with --manager URL";
+    let cure = "could not be reached: connection refused; start one, or name it with --manager URL";
     check("start", 1, cure);
     check("status", 1, cure);
 }
