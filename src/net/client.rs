@@ -30,7 +30,7 @@ use ureq::unversioned::transport::{DefaultConnector, NextTimeout};
 pub const MAX_NOTICE: usize = 256 << 10;
 
 /// The recipient of a request, and the limits of its reply.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub struct Peer {
     /// The kind of agent.
     pub kind: AgentKind,
@@ -66,7 +66,7 @@ impl Peer {
 }
 
 /// The fields of an envelope that the sender of a message chooses.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub struct MessageContext {
     pub conversation_id: String,
     pub auth_token: Option<String>,

@@ -54,7 +54,7 @@ pub struct Usage {
 }
 
 /// The end of a program: its exit code, and a line for the user unless it is empty.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, PartialEq)]
 pub struct Exit {
     /// 0: done, 1: failed, 2: wrong use or configuration.
     pub code: u8,

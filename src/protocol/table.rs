@@ -54,7 +54,7 @@ macro_rules! messages {
     (@enum $enum:ident $($message_type:literal $name:ident
         $(: $method:literal => $reply:ident $description:literal)?)*
     ) => {
-        #[derive(Debug, Clone, Serialize)]
+        #[derive(Debug, Serialize)]
         #[serde(untagged)]
         pub enum $enum { $($name($name),)* }
 
