@@ -36,6 +36,7 @@ use std::net::IpAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 use std::time::Instant;
 
 /// The description of a referee for language models.
@@ -194,7 +195,8 @@ impl Referee {
 
     /// Waits before the next attempt.
     fn pause(&self) {
-        Attempts::endless(self.session.program.config.system.retry_policy).wait();
+        let policy = self.session.program.config.system.retry_policy;
+        thread::sleep(Attempts::endless(policy).first_delay());
     }
 
     /// Prints once that results wait for the manager.

@@ -7,9 +7,7 @@
 use super::agent::{Agent, HandlerError, JsonRpcError};
 use super::http::HttpRequest;
 use crate::json::decode;
-use crate::protocol::{
-    DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec, QueryError,
-};
+use crate::protocol::{DEFAULTED_FIELDS, GameError, JsonObject, LeagueError, MessageSpec};
 use crate::values::truncate;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -189,7 +187,7 @@ fn forbid_caching(mut result: Value) -> Value {
     result
 }
 
-/// Calls a tool. A refusal is a result with `isError` and the reason in words.
+/// Calls a tool. A refusal is a result with `isError`.
 fn tool_result<A: Agent>(
     params: &Value,
     agent: &A,
@@ -203,12 +201,10 @@ fn tool_result<A: Agent>(
         return Err(HandlerError::json_rpc(-32602, message));
     }
 
-    let (result, reason) = match call_tool(&name, arguments.unwrap_or_default().into()) {
-        Ok(result) => (result.clone(), refusal_reason(&result)),
-        Err(error) => (Value::Null, Some(error.into_json_rpc().message)),
+    let (result, text, is_error) = match call_tool(&name, arguments.unwrap_or_default().into()) {
+        Ok(result) => (result.clone(), result.to_string(), is_refusal(&result)),
+        Err(error) => (Value::Null, error.into_json_rpc().message, true),
     };
-    let is_error = reason.is_some();
-    let text = reason.unwrap_or_else(|| result.to_string());
     let mut answer = json!({
         "content": [{"type": "text", "text": text}],
         "isError": is_error,
@@ -221,18 +217,12 @@ fn tool_result<A: Agent>(
     Ok(answer)
 }
 
-/// Returns the reason of a message that refuses, of a failed query or of a rejected registration.
-fn refusal_reason(result: &Value) -> Option<String> {
-    if let Some(LeagueError::NAME | GameError::NAME) = result["message_type"].as_str() {
-        return Some(decode::<LeagueError>(result).ok()?.explain());
-    }
-    if let Ok(error) = decode::<QueryError>(&result["error"]) {
-        let (code, name) = (error.error_code, error.error_name);
-        return Some(format!("{code} {name}: {}", error.error_description));
-    }
-
-    let reason = result["reason"].as_str().unwrap_or_default();
-    (result["status"] == "REJECTED").then(|| format!("REJECTED: {reason}"))
+/// Returns true for a message that refuses, a failed query, or a rejected registration.
+fn is_refusal(result: &Value) -> bool {
+    let message_type = result["message_type"].as_str();
+    matches!(message_type, Some(LeagueError::NAME | GameError::NAME))
+        || result["success"] == false
+        || result["status"] == "REJECTED"
 }
 
 /// Returns the tools of an agent: its messages, and the tools of its toolbox.

@@ -292,25 +292,17 @@ impl<A: Agent> RpcServer<A> {
 
     /// Refuses a message of another league.
     fn check_league(&self, params: &Value, envelope: &Envelope) -> Result<(), ProtocolError> {
-        let (Some(received), Some(own)) = (&envelope.league_id, self.client.league_id()) else {
-            return Ok(());
-        };
-        if *received == own {
-            return Ok(());
+        match (&envelope.league_id, self.client.league_id()) {
+            (Some(received), Some(own)) if *received != own => {
+                let code = match params["message_type"] == MatchResultReport::NAME {
+                    true => ErrorCode::MatchMismatch,
+                    false => ErrorCode::MissingField,
+                };
+                let problem = format!("got {:?}, expected {own:?}", truncate(received, 60));
+                Err(ProtocolError::field(code, "league_id", problem))
+            }
+            _ => Ok(()),
         }
-
-        let code = if params["message_type"] == MatchResultReport::NAME {
-            ErrorCode::MatchMismatch
-        } else {
-            ErrorCode::MissingField
-        };
-        let expected = format_args!("expected {own:?}");
-        Err(ProtocolError::unexpected_value(
-            code,
-            "league_id",
-            received,
-            expected,
-        ))
     }
 
     /// Answers a request that failed: a refusal is a message, other errors are JSON-RPC errors.

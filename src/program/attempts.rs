@@ -4,14 +4,12 @@
 //! (`manager/contact.rs`).
 
 use super::config::{Backoff, RetryPolicy};
-use std::thread;
 use std::time::Duration;
 
 /// The attempts at one task.
 #[derive(Debug, Clone)]
 pub struct Attempts {
     policy: RetryPolicy,
-    is_endless: bool,
     /// Number of attempts that have failed.
     pub failed: u32,
 }
@@ -19,19 +17,16 @@ pub struct Attempts {
 impl Attempts {
     /// Returns as many attempts as the policy has.
     pub fn new(policy: RetryPolicy) -> Attempts {
-        Attempts {
-            policy,
-            is_endless: false,
-            failed: 0,
-        }
+        Attempts { policy, failed: 0 }
     }
 
     /// Returns attempts without an end, always at the delay before the second attempt.
     pub fn endless(policy: RetryPolicy) -> Attempts {
-        Attempts {
-            is_endless: true,
-            ..Attempts::new(policy)
-        }
+        Attempts::new(RetryPolicy {
+            max_retries: u32::MAX,
+            backoff_strategy: Backoff::Fixed,
+            ..policy
+        })
     }
 
     /// Counts a failed attempt. Returns the delay before the next one, or `None` if that was the
@@ -45,10 +40,6 @@ impl Attempts {
     /// Returns the delay between the last attempt that has failed and the next one, or `None` if
     /// there is none.
     pub fn delay(&self) -> Option<Duration> {
-        if self.is_endless {
-            return Some(self.first_delay());
-        }
-
         let has_next = self.failed < self.policy.max_retries;
         has_next.then(|| self.policy.max_delay(self.failed))
     }
@@ -56,12 +47,6 @@ impl Attempts {
     /// Returns the delay between the first attempt and the second one.
     pub fn first_delay(&self) -> Duration {
         self.policy.max_delay(1)
-    }
-
-    /// Counts a failed attempt, and waits before the next one. Returns false if that was the last.
-    pub fn wait(&mut self) -> bool {
-        let delay = self.next_delay();
-        delay.map(thread::sleep).is_some()
     }
 }
 

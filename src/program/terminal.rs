@@ -14,12 +14,11 @@ use std::time::{Duration, Instant};
 
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
-/// Minimum time between two lines of unknown agents, on average.
-const LINE_INTERVAL: Duration = Duration::from_secs(1);
-/// The time whose lines may be printed at once: twenty.
-const BURST: Duration = Duration::from_secs(20);
+/// Maximum number of lines of unknown agents in `REPEAT_INTERVAL`.
+const MAX_LINES: usize = 100;
 /// Minimum time until the same line is printed again.
 const REPEAT_INTERVAL: Duration = Duration::from_secs(600);
+
 /// Returns a text of another program as it can be shown: without tokens, and without characters
 /// that move the cursor or turn the text around.
 pub fn sanitize(text: &str) -> String {
@@ -64,8 +63,6 @@ impl Terminal {
 pub struct LineLimit {
     /// The lines of the last minutes, with the time at which they were printed.
     printed: BTreeMap<String, Instant>,
-    /// The time at which the printed lines would end if one was printed in each interval.
-    used_until: Option<Instant>,
 }
 
 impl LineLimit {
@@ -73,12 +70,10 @@ impl LineLimit {
     pub fn allow(&mut self, line: &str, now: Instant) -> bool {
         self.printed
             .retain(|_, time| now.duration_since(*time) < REPEAT_INTERVAL);
-        let used_until = self.used_until.map_or(now, |time| time.max(now)) + LINE_INTERVAL;
-        if used_until > now + BURST || self.printed.contains_key(line) {
+        if self.printed.len() >= MAX_LINES || self.printed.contains_key(line) {
             return false;
         }
 
-        self.used_until = Some(used_until);
         self.printed.insert(line.into(), now);
         true
     }

@@ -3,7 +3,7 @@
 //! where.
 
 use super::{Envelope, ErrorCode, GameJoinAck, Message, MessageSpec, PROTOCOL, ProtocolError};
-use crate::json::{FieldError, check, deserialize, has_objects, remove_absent, schema_of};
+use crate::json::{FieldError, check, deserialize, has_objects, remove_absent};
 use crate::values::Timestamp;
 use serde_json::{Value, json};
 use std::mem;
@@ -74,7 +74,8 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     check_protocol_version(packet)?;
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
-        return Err(unknown_type(packet));
+        let error = FieldError::new(&packet["message_type"], "a message type of league.v2");
+        return Err(error.in_field("message_type").into());
     };
 
     // Most messages are valid: they are decoded at once.
@@ -103,21 +104,6 @@ fn check_protocol_version(packet: &Value) -> Result<(), ProtocolError> {
         )),
         _ => Ok(()),
     }
-}
-
-/// Returns the error for a message whose type is missing or unknown.
-fn unknown_type(packet: &Value) -> ProtocolError {
-    let received = &packet["message_type"];
-    let expected = if received.is_string() {
-        "a message type of league.v2"
-    } else {
-        "a string"
-    };
-    let error = FieldError::new(received, expected).in_field("message_type");
-
-    let mut result = check(&mut packet.clone(), &schema_of::<Envelope>());
-    result.errors.push(error.clone());
-    result.into_result().err().unwrap_or(error).into()
 }
 
 /// Decodes a message whose fields are valid.

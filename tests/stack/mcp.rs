@@ -292,8 +292,6 @@ fn tool_call_returns_the_same_as_the_direct_call() {
         let rest = json!({"content": null, "structuredContent": null, "isError": is_refused, "resultType": "complete"});
         assert_eq!(result, rest, "{tool}: {text}");
         words.split(' ').for_each(|word| check_contains(text, word));
-        let is_json = serde_json::from_str(text).is_ok_and(|whole: Value| whole == structured);
-        assert_eq!(is_json, !is_refused, "a refusal is a sentence: {text}");
         if tool == "start_match" {
             direct = Value::Null; // a refusal does not match the output schema
         }
