@@ -15,9 +15,9 @@ use std::time::{Duration, Instant};
 /// Maximum length of an id or a name.
 pub const MAX_NAME: usize = 60;
 /// Maximum number of lines of unknown agents in `REPEAT_INTERVAL`.
-const MAX_LINES: usize = 100;
+const MAX_LINES: usize = 20;
 /// Minimum time until the same line is printed again.
-const REPEAT_INTERVAL: Duration = Duration::from_secs(600);
+const REPEAT_INTERVAL: Duration = Duration::from_secs(120);
 
 /// Returns a text of another program as it can be shown: without tokens, and without characters
 /// that move the cursor or turn the text around.

@@ -9,7 +9,7 @@ use league::manager::league::{Event, League};
 use league::manager::notifications::{Progress, Published};
 use league::net::call_error::CallError;
 use league::protocol::{AgentKind, ErrorCode, ProtocolError};
-use league::values::{Moment, Timestamp, clock};
+use league::values::{Moment, Timestamp, set_clocks};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -311,10 +311,10 @@ fn contacts_golden() {
 fn clocks_of_a_thread_can_be_set() {
     let (now, later) = (Instant::now(), Duration::from_secs(90));
     let utc = OffsetDateTime::UNIX_EPOCH;
-    clock::set(now, utc);
+    set_clocks(now, utc);
     let before = Moment::now();
     assert_eq!(Timestamp::now().to_string(), "1970-01-01T00:00:00Z");
-    clock::set(now + later, utc + later);
+    set_clocks(now + later, utc + later);
     assert_eq!(Moment::now(), before.plus(later));
     let other = std::thread::spawn(|| Timestamp::now().to_string());
     assert!(!other.join().unwrap().starts_with("1970"));

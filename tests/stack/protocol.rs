@@ -62,7 +62,7 @@ fn message_examples_round_trip() {
     }
     assert_eq!(examples.len(), 106);
     let expected = [
-        "002 line 61: E021 timestamp",
+        "002 line 61: E003 message_type",
         "002 line 861: E003 match_id, affected_player, action_required",
         "004 line 78: E003 message_type",
     ];
