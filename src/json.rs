@@ -165,7 +165,7 @@ pub fn check(value: &mut Value, schema: &Value) -> CheckResult {
 
     // The value itself.
     if !is_valid(value, schema) {
-        let mut error = FieldError::new(value, &describe_expected(schema));
+        let mut error = FieldError::new(value, description(schema));
         if value.is_string() && schema["format"] == "date-time" {
             error.kind = FieldErrorKind::InvalidTimestamp;
         }
@@ -287,6 +287,9 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
     if let Some(constant) = schema.get("const") {
         return value == constant;
     }
+    if let Some(variants) = schema["enum"].as_array() {
+        return variants.contains(value);
+    }
 
     match schema["type"].as_str() {
         Some("object") => value.is_object(),
@@ -299,31 +302,21 @@ fn is_valid(value: &Value, schema: &Value) -> bool {
             let number = value.as_f64().unwrap_or(f64::NAN);
             !value.is_f64() && minimum <= number && number <= maximum
         }
-        Some("string") => match (value.as_str(), schema["enum"].as_array()) {
-            (Some(_), Some(variants)) => variants.contains(value),
-            (Some(text), None) => {
-                schema["format"] != "date-time" || Timestamp::parse(text).is_some()
-            }
-            (None, _) => false,
-        },
+        Some("string") => value.as_str().is_some_and(|text| {
+            schema["format"] != "date-time" || Timestamp::parse(text).is_some()
+        }),
         _ => true,
     }
 }
 
 /// Describes what a schema allows.
-fn describe_expected(schema: &Value) -> String {
-    match (&schema["const"], schema["description"].as_str()) {
-        (Value::Null, Some(description)) => description.into(),
-        (constant, _) => constant.to_string(),
-    }
+fn description(schema: &Value) -> &str {
+    schema["description"].as_str().unwrap_or_default()
 }
 
 /// Returns the error for a missing field. Names a similar field that the schema does not know.
 fn missing_field(object: &Map<String, Value>, schema: &Value, name: &str) -> FieldError {
-    let error = FieldError::new(
-        &Value::Null,
-        &describe_expected(&schema["properties"][name]),
-    );
+    let error = FieldError::new(&Value::Null, description(&schema["properties"][name]));
 
     for key in object.keys() {
         let is_known = schema["properties"].get(key).is_some();

@@ -46,9 +46,7 @@ pub struct Program {
     pub args: Args,
     /// The configuration files.
     pub config: Config,
-    /// The id that a referee or a player asks for.
-    pub requested_id: Option<String>,
-    /// The name of its log and its credentials: that id, else its kind and its port.
+    /// The name of its log and its credentials: the id that it asks for, else its kind and its port.
     pub name: String,
     /// The description of a referee or a player: as listed, or the defaults.
     pub entry: AgentEntry,
@@ -85,8 +83,8 @@ impl Program {
         let seed = args.number("--seed", 0..=u64::MAX)?;
 
         let requested_id = args.checked_text(&format!("--{kind}-id"), check_identifier)?;
-        let id = requested_id.as_deref().unwrap_or("new");
-        let entry = read_entry(&args, &config, kind, id)?;
+        let id = requested_id.clone().unwrap_or("new".into());
+        let entry = read_entry(&args, &config, kind, &id)?;
 
         let is_remote = remote_manager(&config, kind).is_some();
         let default_host = if is_remote { "0.0.0.0" } else { "127.0.0.1" };
@@ -94,8 +92,7 @@ impl Program {
         let listener = take_port(&args, &config, kind, &entry, &host)?;
         let port = listener.local_addr()?.port();
 
-        let name = requested_id.clone();
-        let name = name.unwrap_or_else(|| format!("{kind}-{port}"));
+        let name = requested_id.unwrap_or_else(|| format!("{kind}-{port}"));
         let (sender, log_file) = match kind {
             AgentKind::Manager => {
                 let league_id = &config.league.league_id;
@@ -119,7 +116,6 @@ impl Program {
             kind,
             args,
             config,
-            requested_id,
             entry,
             seed,
             operator_token,
@@ -355,11 +351,7 @@ fn manager_url(text: &str) -> String {
 
 /// Reads the configuration files. `--manager` replaces the listed URL.
 pub fn load_config(args: &Args) -> Result<Config, Exit> {
-    let manager = args.text("--manager").map(manager_url);
-    if let Some(url) = &manager {
-        check_url(url)
-            .map_err(|legal| Exit::usage(format!("--manager: got {url}, expected {legal}")))?;
-    }
+    args.checked_text("--manager", |text| check_url(&manager_url(text)))?;
     let league_id = args.checked_text("--league-id", check_identifier)?;
     let folder = Path::new(args.text("--config").unwrap_or("config"));
     let mut config = Config::load(folder, league_id.as_deref()).map_err(Exit::usage)?;
@@ -368,7 +360,7 @@ pub fn load_config(args: &Args) -> Result<Config, Exit> {
     }
 
     let endpoint = &mut config.agents.league_manager.endpoint;
-    *endpoint = manager.unwrap_or_else(|| manager_url(endpoint));
+    *endpoint = manager_url(args.text("--manager").unwrap_or(endpoint));
     Ok(config)
 }
 

@@ -9,7 +9,6 @@ use crate::protocol::IncomingMessage;
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, redact_tokens, truncate};
 use serde::{Serialize, Serializer};
 use serde_json::Value;
-use std::fmt;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::mem;
@@ -24,12 +23,6 @@ pub enum Level {
     Info,
     Warning,
     Error,
-}
-
-impl fmt::Display for Level {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.serialize(f)
-    }
 }
 
 /// A field of a line; it is left out if it is null.
@@ -221,8 +214,9 @@ fn line(
     let mut line = Vec::with_capacity(1024);
     let _ = write!(
         line,
-        r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"{level}""#
+        r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"#
     );
+    write_json(&mut line, &level);
     for (key, value) in fields {
         if !value.is_null() {
             let _ = write!(line, ",\"{key}\":");

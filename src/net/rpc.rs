@@ -22,7 +22,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 const INVALID_REQUEST: &str = "Invalid Request: must be one object (batches are not supported) with \
-    \"jsonrpc\": \"2.0\", a \"method\" that is a string, and an \"id\" that is an integer or a string";
+    \"jsonrpc\": \"2.0\" and a \"method\" that is a string";
 
 /// The bytes that some programs of Windows write before a text.
 const BYTE_ORDER_MARK: &[u8] = b"\xef\xbb\xbf";
@@ -237,9 +237,7 @@ impl<A: Agent> RpcServer<A> {
             return Err(HandlerError::not_found(A::KIND, name));
         };
         if tool.is_logged && self.client.log.may_log_unknown() {
-            let fields = vec![("peer", json!(peer.to_string()))];
-            let log = &self.client.log;
-            log.message("tool_called", arguments, fields, Content::Start(arguments));
+            self.log_request("tool_called", arguments, &peer.to_string());
         }
 
         match catch_panic(|| (tool.run)(arguments, peer)) {
@@ -268,9 +266,7 @@ impl<A: Agent> RpcServer<A> {
         };
         let is_logged = is_known || self.client.log.may_log_unknown();
         if is_logged {
-            let fields = vec![("peer", json!(sender))];
-            let log = &self.client.log;
-            log.message("message_received", params, fields, Content::Start(params));
+            self.log_request("message_received", params, &sender);
         }
 
         let result = catch_panic(|| {
@@ -288,6 +284,12 @@ impl<A: Agent> RpcServer<A> {
             Ok(Some(message)) => Ok(self.reply(params, &message, is_logged)),
             Err(error) => self.refuse(params, peer, error),
         }
+    }
+
+    fn log_request(&self, event_type: &str, packet: &Value, from: &str) {
+        let fields = vec![("peer", json!(from))];
+        let log = &self.client.log;
+        log.message(event_type, packet, fields, Content::Start(packet));
     }
 
     /// Refuses a message of another league.
@@ -401,17 +403,11 @@ fn parse_body(body: &[u8]) -> Result<Incoming, Response> {
         return Err(Response::new("202 Accepted", "")); // a response, although we have asked nothing
     }
 
-    let id = request.get("id");
-    let is_valid_id = !matches!(
-        id,
-        Some(Value::Bool(_) | Value::Array(_) | Value::Object(_))
-    );
-    let id = id.map(Value::to_string);
+    let id = request.get("id").map(Value::to_string);
     let method = request["method"].as_str().unwrap_or_default().to_string();
-    if !is_valid_id || method.is_empty() || request["jsonrpc"] != "2.0" {
-        let id = id.filter(|_| is_valid_id).unwrap_or("null".into());
+    if method.is_empty() || request["jsonrpc"] != "2.0" {
         let error = HandlerError::json_rpc(-32600, INVALID_REQUEST);
-        return Err(error_response(&id, error));
+        return Err(error_response(id.as_deref().unwrap_or("null"), error));
     }
 
     let params = request.get_mut("params").map(Value::take);

@@ -52,17 +52,7 @@ pub fn absolute(folder: &Path) -> PathBuf {
 
 /// Locks an id until the returned file is closed.
 pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
-    storage::lock(&file(data, id)).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => in_use(data, id, "another program uses it"),
-        _ => error.into(),
-    })
-}
-
-fn in_use(data: &Path, id: &str, reason: &str) -> Exit {
-    let data = data.display();
-    Exit::failure(format!(
-        "{id} in {data} is in use: {reason}; end it, or name another folder with --data DIR"
-    ))
+    Ok(storage::lock(&file(data, id))?)
 }
 
 impl Credentials {
@@ -134,12 +124,13 @@ impl Credentials {
             return Ok(());
         }
 
-        let (league, manager) = (&self.league_id, &self.manager);
-        let reason = format!(
-            "it plays in {league} of the manager at {manager}, which is not that at {other} (if it \
-             has moved, name its new address with --manager URL)"
-        );
-        Err(in_use(data, &self.agent_id, &reason))
+        let (id, league, manager) = (&self.agent_id, &self.league_id, &self.manager);
+        Err(Exit::failure(format!(
+            "{id} in {} plays in {league} of the manager at {manager}, which is not that at \
+             {other}; name another folder with --data DIR, or if the manager has moved, its new \
+             address with --manager URL",
+            data.display()
+        )))
     }
 
     /// Saves the credentials.

@@ -23,7 +23,7 @@ use crate::protocol::{
 };
 use crate::values::{Endpoint, constant_time_eq};
 use serde_json::{Value, json};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::mem;
 use std::sync::Arc;
@@ -58,8 +58,8 @@ pub struct Session {
 struct SessionState {
     /// The credentials, once the agent is registered.
     credentials: Option<Arc<Credentials>>,
-    /// The id that is locked, and its lock.
-    id_lock: Option<(String, File)>,
+    /// The locks of the program's name and of its ids.
+    locks: BTreeMap<String, File>,
     /// True if the manager has sent a request.
     is_active: bool,
     /// The time of the manager's last request or answer.
@@ -189,43 +189,34 @@ impl Session {
         }
     }
 
-    /// Returns the credentials of an earlier run with their id locked, or new ones.
+    /// Returns the credentials of an earlier run, or new ones. Their file is locked.
     fn load_credentials(&self) -> Result<Credentials, Exit> {
         let new = Credentials::new(&self.program);
         let (data, name) = (&self.program.data, &self.program.name);
-        let saved = Credentials::load(data, name)?;
-        if let Some(saved) = &saved {
-            saved.check_is_no_copy(data, name)?;
-        }
-        if let Some(id) = &self.program.requested_id {
-            self.lock_id(id)?;
-        }
-        let Some(saved) = saved else {
+        self.lock_id(name)?;
+        let Some(saved) = Credentials::load(data, name)? else {
             return Ok(new);
         };
 
-        let is_same_manager = Endpoint::is_same_address(&saved.manager, &new.manager);
-        if !is_same_manager && !saved.is_active() {
+        saved.check_is_no_copy(data, name)?;
+        if !saved.is_active() && !Endpoint::is_same_address(&saved.manager, &new.manager) {
             return Ok(new);
         }
         // A manager that was named may be the same one at another address.
         if !self.program.args.has("--manager") {
-            saved.check_may_replace(&new.manager, &self.program.data)?;
+            saved.check_may_replace(&new.manager, data)?;
         }
-        self.lock_id(&saved.agent_id)?;
         Ok(Credentials {
             folder: new.folder,
             ..saved
         })
     }
 
-    /// Locks an id instead of the one that is locked.
+    /// Locks the name of a file or an id, unless that is done.
     fn lock_id(&self, id: &str) -> Result<(), Exit> {
-        let mut state = self.state.lock();
-        let is_locked = matches!(&state.id_lock, Some((locked, _)) if locked == id);
-        if !is_locked {
-            let lock = credentials::lock(&self.program.data, id)?;
-            state.id_lock = Some((id.into(), lock));
+        let locks = &mut self.state.lock().locks;
+        if !locks.contains_key(id) {
+            locks.insert(id.into(), credentials::lock(&self.program.data, id)?);
         }
         Ok(())
     }

@@ -71,7 +71,17 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
         return Err(FieldError::new(packet, "an object").into());
     }
 
-    check_protocol_version(packet)?;
+    // Another version of the protocol may have other fields.
+    if let Some(received) = packet["protocol"].as_str()
+        && received != PROTOCOL
+    {
+        return Err(ProtocolError::unexpected_value(
+            ErrorCode::VersionMismatch,
+            "protocol",
+            received,
+            format!("expected {PROTOCOL:?}"),
+        ));
+    }
     let message_type = packet["message_type"].as_str().unwrap_or_default();
     let Some(spec) = MessageSpec::by_type(message_type) else {
         let error = FieldError::new(&packet["message_type"], "a message type of league.v2");
@@ -91,19 +101,6 @@ pub fn parse<M: Message>(packet: &Value) -> Result<IncomingMessage<M>, ProtocolE
     let ignored = mem::take(&mut result.ignored);
     result.into_result()?;
     Ok(decode(&packet, spec, ignored)?)
-}
-
-/// Checks the version. Another version of the protocol may have other fields.
-fn check_protocol_version(packet: &Value) -> Result<(), ProtocolError> {
-    match packet["protocol"].as_str() {
-        Some(received) if received != PROTOCOL => Err(ProtocolError::unexpected_value(
-            ErrorCode::VersionMismatch,
-            "protocol",
-            received,
-            format!("expected {PROTOCOL:?}"),
-        )),
-        _ => Ok(()),
-    }
 }
 
 /// Decodes a message whose fields are valid.

@@ -167,8 +167,10 @@ pub(super) fn message_schema<T: DeserializeOwned>(name: &str) -> Value {
     }
 
     // What the types do not say.
-    schema["properties"]["message_type"] = json!({"const": name});
-    schema["properties"]["protocol"] = json!({"const": PROTOCOL});
+    for (field, constant) in [("message_type", name), ("protocol", PROTOCOL)] {
+        schema["properties"][field] =
+            json!({"const": constant, "description": format!("{constant:?}")});
+    }
     for (field, legal) in [
         ("parity_choice", schema_of::<Parity>()),
         ("query_type", schema_of::<QueryType>()),
