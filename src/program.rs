@@ -13,7 +13,7 @@ pub mod terminal;
 
 use crate::net::agent::Agent;
 use crate::net::client::Client;
-use crate::net::http::{self, HttpServer};
+use crate::net::http::{self, HttpServer, own_address_for};
 use crate::net::limits;
 use crate::net::log::{Level, Log};
 use crate::net::rpc::RpcServer;
@@ -24,7 +24,7 @@ use crate::program::terminal::{LineLimit, Terminal, print_error};
 use crate::protocol::AgentKind;
 use crate::system;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
-use std::net::{TcpListener, UdpSocket};
+use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -130,7 +130,6 @@ impl Program {
             agent,
             client: Arc::clone(&self.client),
             own_origins: self.own_origins(),
-            own_address: self.listener.local_addr()?.ip().to_canonical(),
             print_error,
         };
 
@@ -263,13 +262,6 @@ fn public_url(args: &Args, config: &Config, kind: AgentKind, port: u16) -> Resul
         Exit::usage(format!("--manager {url}: {error}; name another, or {hint}"))
     })?;
     Ok(url(&host, port))
-}
-
-/// Returns the address that this machine has on its way to another. Nothing is sent.
-pub fn own_address_for(host: &str, port: u16) -> io::Result<String> {
-    let socket = UdpSocket::bind("0.0.0.0:0")?;
-    socket.connect((host, port))?;
-    Ok(socket.local_addr()?.ip().to_string())
 }
 
 /// Returns the description of a referee or a player: as listed, with what the options change.

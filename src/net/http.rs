@@ -7,7 +7,7 @@
 use super::limits::{RequestQueue, reject_large_body, skip_body};
 use super::sync::{Shared, spawn};
 use std::io::{self, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, Ipv4Addr, TcpListener, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::time::Duration;
@@ -113,6 +113,19 @@ pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
         io::ErrorKind::PermissionDenied => format!("port {port}: {error}; {other}"),
         _ => format!("cannot listen on {host}: {error}; --host is an address of this machine"),
     })
+}
+
+/// Returns the address that this machine has on its way to another; on the way to itself it is the
+/// same one. Nothing is sent.
+pub fn own_address_for(host: &str, port: u16) -> io::Result<String> {
+    let any = if host.contains(':') {
+        "[::]:0"
+    } else {
+        "0.0.0.0:0"
+    };
+    let socket = UdpSocket::bind(any)?;
+    socket.connect((host.trim_matches(['[', ']']), port))?;
+    Ok(socket.local_addr()?.ip().to_string())
 }
 
 /// Starts to answer requests. A body over `max_body` bytes is answered with 413.

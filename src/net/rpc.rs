@@ -7,7 +7,7 @@
 
 use super::agent::{Agent, HandlerError, Request};
 use super::client::{Client, MessageContext, new_conversation, ok};
-use super::http::{HttpRequest, OK, Response};
+use super::http::{HttpRequest, OK, Response, own_address_for};
 use super::log::{Content, Level, text_field, to_json};
 use super::mcp::{self, McpRequest};
 use crate::json::{FieldError, decode};
@@ -45,8 +45,6 @@ pub struct RpcServer<A> {
     pub client: Arc<Client>,
     /// The origins of the pages of this agent.
     pub own_origins: Vec<String>,
-    /// The address at which it listens. Programs of this machine call from it.
-    pub own_address: IpAddr,
     /// Prints a line on the terminal.
     pub print_error: fn(&str),
 }
@@ -116,14 +114,13 @@ impl<A: Agent> RpcServer<A> {
     /// Returns the address of the caller, 127.0.0.1 for this machine. A browser on this machine that
     /// was led here under a foreign host name counts as another machine.
     fn peer(&self, http: &HttpRequest) -> IpAddr {
-        if !http.peer.is_loopback() && http.peer != self.own_address {
-            return http.peer;
-        }
-
         let host = http.header("Host");
-        match host.is_none_or(|host| self.is_own(&format!("http://{host}"))) {
-            true => Ipv4Addr::LOCALHOST.into(),
-            false => Ipv4Addr::UNSPECIFIED.into(),
+        let has_own_name = host.is_none_or(|host| self.is_own(&format!("http://{host}")));
+        match (http.peer.is_loopback(), has_own_name) {
+            (true, false) => Ipv4Addr::UNSPECIFIED.into(),
+            (true, true) => Ipv4Addr::LOCALHOST.into(),
+            (false, true) if is_own_address(http.peer) => Ipv4Addr::LOCALHOST.into(),
+            (false, _) => http.peer,
         }
     }
 
@@ -427,6 +424,11 @@ fn catch_panic<T>(work: impl FnOnce() -> Result<T, HandlerError>) -> Result<T, H
             format!("Internal error: {PANIC}"),
         ))
     })
+}
+
+fn is_own_address(address: IpAddr) -> bool {
+    let address = address.to_string();
+    own_address_for(&address, 9).is_ok_and(|own| own == address)
 }
 
 fn not_allowed(headers: &str) -> Response {

@@ -297,6 +297,15 @@ fn remote_orders_and_referees_need_the_operator_token() {
             assert_eq!(reply["status"], status, "{token:?}: {reply}");
         }
     }
+
+    // A peer with an address of this machine is this machine, if it calls the manager by its name.
+    let port = free_port();
+    let url = format!("http://{own}:{port}/mcp");
+    let near = TestLeague::new("");
+    let all = format!("--host 0.0.0.0 --port {port} --contact-endpoint {url}");
+    let _manager = near.manager(&all);
+    let reply = send(&url, &referee_registration("new", &url, 1, None));
+    assert_eq!(reply["status"], "ACCEPTED", "{reply}");
 }
 
 #[test]

@@ -111,9 +111,9 @@ fn refused_start_prints_one_line_and_changes_nothing() {
         let arguments = format!("--player-id P01 --manager {}", manager.url());
         refused("player", &arguments, words);
     };
-    as_p01(&manager, "another program uses it");
+    as_p01(&manager, "another program is running on it");
     player.kill();
-    let foreign = "it plays in league_2025_even_odd of the manager at http://";
+    let foreign = " plays in league_2025_even_odd of the manager at http://";
     as_p01(&second, foreign);
     manager.kill();
     let path = test.league_file("journal.jsonl");

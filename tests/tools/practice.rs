@@ -223,7 +223,7 @@ fn practice_replaces_only_the_last_practice() {
     let lock = test.folder.join("data/agents/practice.lock");
     let lock = fs::File::options().write(true).open(lock).unwrap();
     lock.lock().unwrap();
-    refused("local --cycles 1", "data is in use");
+    refused("local --cycles 1", "another program is running on it");
     assert_eq!(practiced(), 12);
     drop(lock);
     for [arguments, why] in rows(REFUSED) {

@@ -28,7 +28,7 @@ use league::values::constant_time_eq;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
-use std::net::{IpAddr, Ipv4Addr, TcpListener};
+use std::net::{IpAddr, TcpListener};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
@@ -121,7 +121,6 @@ impl Relays {
             agent: Arc::clone(manager),
             client: Arc::clone(&manager.program.client),
             own_origins: Vec::new(),
-            own_address: Ipv4Addr::LOCALHOST.into(),
             print_error,
         });
         Ok(())

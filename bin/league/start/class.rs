@@ -6,8 +6,9 @@
 
 use crate::files::{provide_config, stored_league};
 use crate::running::{self, LeagueKind, Setup};
+use league::net::http::own_address_for;
 use league::program::args::{Args, COMMON, Exit, SERVER, Usage};
-use league::program::{load_config, own_address_for};
+use league::program::load_config;
 
 const OPTIONS: &str = "
   --players N                 start when so many are here [else: `start`]
