@@ -22,7 +22,6 @@ use crate::program::args::{Args, Exit};
 use crate::program::config::{AgentEntry, Config, Seconds};
 use crate::program::terminal::{LineLimit, Terminal, print_error};
 use crate::protocol::AgentKind;
-use crate::system;
 use crate::values::{Endpoint, check_display_name, check_identifier, check_url};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -134,10 +133,7 @@ impl Program {
         };
 
         // Restart or end the process when it must.
-        let (port, log) = (self.port, Arc::clone(&self.client.log));
-        let panic_log = Arc::clone(&log);
-        let report = move |panic: &str| panic_log.system_event(Level::Error, "fault", panic);
-        limits::watch(report, move |reason| log_and_restart(&log, port, reason));
+        limits::watch(Arc::clone(&self.client.log), self.port, print_error);
         let log = Arc::clone(&self.client.log);
         if self.args.has("--until-stdin-closes") {
             spawn_needed("stdin", move || {
@@ -217,15 +213,6 @@ pub fn url(host: &str, port: u16) -> String {
         return format!("http://[{host}]:{port}/mcp");
     }
     format!("http://{host}:{port}/mcp")
-}
-
-fn log_and_restart(log: &Log, port: u16, reason: &str) {
-    let text = format!("{reason}: restarting the process");
-    print_error(&text);
-    log.system_event(Level::Info, "ended", text);
-    if let Err(error) = system::restart_process(port, false) {
-        print_error(&format!("the process cannot be restarted: {error}"));
-    }
 }
 
 /// Returns the manager of a referee or a player, if it is on another machine.

@@ -55,14 +55,6 @@ impl Peer {
             timeout,
         }
     }
-
-    /// Returns the name with which the peer signs.
-    fn sender(&self) -> String {
-        match self.kind {
-            AgentKind::Manager => self.id.clone(),
-            kind => format!("{kind}:{}", self.id),
-        }
-    }
 }
 
 /// The fields of an envelope that the sender of a message chooses.
@@ -158,7 +150,7 @@ impl Client {
 
         // Fill in what is known: who answers, and in which conversation.
         let mut defaults = protocol::fill_defaults(&mut reply, |field| match field {
-            "sender" => Some(to.sender()),
+            "sender" => Some(to.id.clone()),
             "conversation_id" => Some(context.conversation_id.clone()),
             _ => None,
         });

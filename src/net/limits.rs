@@ -11,6 +11,7 @@
 //!   is lost, not even of a league that is over or of a match in play. Only Linux tells a process
 //!   what it holds.
 
+use super::log::{Level, Log};
 use super::sync::{lock, spawn_needed};
 use crate::system;
 use std::cell::RefCell;
@@ -133,22 +134,27 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
     Some(one_at_a_time)
 }
 
-/// Calls `restart` with the reason when the process must be restarted, and `report` with every
-/// panic, in one line. A limit that the process exceeds before it takes requests is not watched: a
-/// restart would change nothing.
-pub fn watch(
-    report: impl Fn(&str) + Send + Sync + 'static,
-    restart: impl FnOnce(&str) + Send + 'static,
-) {
-    watch_panics(report);
+/// Restarts the process on its port when it must be restarted, and logs every panic in one line. A
+/// limit that the process exceeds before it takes requests is not watched: a restart would change
+/// nothing.
+pub fn watch(log: Arc<Log>, port: u16, print_error: fn(&str)) {
+    watch_panics(Arc::clone(&log));
     let exceeded = system::exceeded_limit(MAX_MEMORY);
     if let Some(reason) = &exceeded {
-        eprintln!("{reason}, already at the start: that will not restart the process");
+        print_error(&format!(
+            "{reason} already at the start: that will not restart the process"
+        ));
     }
 
     spawn_needed("restart", move || {
         thread::sleep(MIN_RESTART_INTERVAL);
-        restart(&wait_for_reason(exceeded.is_none()));
+        let reason = wait_for_reason(exceeded.is_none());
+        let text = format!("{reason}: restarting the process");
+        print_error(&text);
+        log.system_event(Level::Info, "ended", text);
+        if let Err(error) = system::restart_process(port, false) {
+            print_error(&format!("the process cannot be restarted: {error}"));
+        }
     });
 }
 
@@ -160,14 +166,14 @@ pub fn call_user<T>(prefix: String, function: impl FnOnce() -> T) -> T {
     result
 }
 
-/// Reports every panic, and marks the server as broken after one in the library's accept thread.
+/// Logs every panic, and marks the server as broken after one in the library's accept thread.
 /// All our threads have names, those of tiny_http have none. A panic in its `client.rs` only ends
 /// one connection. The files of other crates have absolute paths, those of a player have not.
-fn watch_panics(report: impl Fn(&str) + Send + Sync + 'static) {
+fn watch_panics(log: Arc<Log>) {
     let print = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
         let line = panic.to_string().replace('\n', " ");
-        report(&line);
+        log.system_event(Level::Error, "fault", &line);
         match PANIC_PREFIX.take() {
             none if none.is_empty() => print(panic),
             prefix => eprintln!("{prefix} {line}"),

@@ -14,7 +14,6 @@ use super::{Program, SHUTDOWN_TIMEOUT};
 use crate::net::agent::Agent;
 use crate::net::call_error::CallError;
 use crate::net::client::{MAX_NOTICE, MessageContext, Peer, new_conversation};
-use crate::net::log::Level;
 use crate::net::sync::Shared;
 use crate::protocol::{
     AgentKind, AgentMeta, AgentState, ErrorCode, JsonObject, LeagueQuery, LeagueRegisterRequest,
@@ -239,10 +238,6 @@ impl Session {
         let client = &self.program.client;
         client.set_identity(&format!("{}:{id}", self.program.kind), &new.league_id);
         client.log.set_component(id);
-        if !is_new {
-            let text = format!("{id} is known again");
-            client.log.system_event(Level::Info, "resumed", text);
-        }
         participant.on_registered(&new, is_new)?;
 
         // Save the new credentials, and let requests through.

@@ -30,7 +30,10 @@ fn league(cycles: u32, move_timeout: u32, strategy: &str) -> (TestLeague, [TestP
 fn tool(url: &str, name: &str, arguments: Value) -> Result<Value, String> {
     let mut result = call_tool(url, name, arguments);
     match result["isError"] == true {
-        true => Err(text_of(&result["content"][0]["text"])[..4].into()),
+        true => {
+            let refusal: Value = json_of(text_of(&result["content"][0]["text"]));
+            Err(text_of(&refusal["error_code"]).into())
+        }
         false => Ok(result["structuredContent"].take()),
     }
 }
