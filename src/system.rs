@@ -66,20 +66,22 @@ pub fn set_read_timeout(listener: &TcpListener, timeout: Duration) -> io::Result
     TcpStream::from(socket).set_read_timeout(Some(timeout))
 }
 
-/// Returns the limit that the process exceeds. `max_memory` is in KB, on a machine that has twice
-/// as much. Only Linux tells a process what it holds.
-pub fn exceeded_limit(max_memory: u64) -> Option<String> {
+/// Returns the limit of which the process uses so many percent. `max_memory` is in KB, on a machine
+/// that has twice as much. Only Linux tells a process what it holds.
+pub fn exceeded_limit(max_memory: u64, percent: u64) -> Option<String> {
     let Ok(open_files) = fs::read_dir("/proc/self/fd") else {
         return cfg!(target_os = "linux").then(|| "no file descriptor is left".into());
     };
 
     let open_files = open_files.count() as u64;
-    if open_files >= read_number("/proc/self/limits", "Max open files")? / 5 * 4 {
+    let max_files = read_number("/proc/self/limits", "Max open files")? / 5 * 4;
+    if open_files * 100 >= max_files * percent {
         return Some(format!("{open_files} file descriptors are open"));
     }
 
     let memory = read_number("/proc/self/status", "VmRSS:")?;
-    if memory >= max_memory.min(read_number("/proc/meminfo", "MemTotal:")? / 2) {
+    let max_memory = max_memory.min(read_number("/proc/meminfo", "MemTotal:")? / 2);
+    if memory * 100 >= max_memory * percent {
         return Some(format!("{} MiB of memory are in use", memory >> 10));
     }
 

@@ -135,11 +135,11 @@ pub fn skip_body(request: &mut Request, max_body: usize) -> Option<MutexGuard<'s
 }
 
 /// Restarts the process on its port when it must be restarted, and logs every panic in one line. A
-/// limit that the process exceeds before it takes requests is not watched: a restart would change
-/// nothing.
+/// limit of which the process uses half before it takes requests is not watched: a restart would
+/// change nothing.
 pub fn watch(log: Arc<Log>, port: u16, print_error: fn(&str)) {
     watch_panics(Arc::clone(&log));
-    let exceeded = system::exceeded_limit(MAX_MEMORY);
+    let exceeded = system::exceeded_limit(MAX_MEMORY, 50);
     if let Some(reason) = &exceeded {
         print_error(&format!(
             "{reason} already at the start: that will not restart the process"
@@ -192,7 +192,7 @@ fn wait_for_reason(has_limits: bool) -> String {
         if IS_BROKEN.load(SeqCst) {
             return "the HTTP server failed".into();
         }
-        if has_limits && let Some(reason) = system::exceeded_limit(MAX_MEMORY) {
+        if has_limits && let Some(reason) = system::exceeded_limit(MAX_MEMORY, 100) {
             return reason;
         }
 
