@@ -97,18 +97,10 @@ impl PlayerState {
         now: Instant,
     ) -> Result<Step, Pause> {
         let step = match message {
-            PlayerRequest::GameInvitation(invitation) => {
-                self.await_announcement(from, &invitation.match_id, now)?;
-                self.join(from, invitation)?
-            }
+            PlayerRequest::GameInvitation(invitation) => self.join(from, invitation, now)?,
             PlayerRequest::ChooseMoveCall(call) => self.turn(from, call.clone(), now)?,
             PlayerRequest::ChooseParityCall(call) => self.turn(from, as_move_call(call), now)?,
-            PlayerRequest::GameOver(over) => {
-                if !self.invitations.is_announced(&over.match_id) {
-                    self.await_announcement(from, &over.match_id, now)?;
-                }
-                self.record_result(from, over)?
-            }
+            PlayerRequest::GameOver(over) => self.record_result(from, over, now)?,
             PlayerRequest::GameError(error) => {
                 self.invitations.find(&from.envelope, &error.match_id)?;
                 match display::game_error(error) {
@@ -205,7 +197,14 @@ impl PlayerState {
     }
 
     /// Accepts an invitation.
-    fn join(&mut self, from: &Sender, invitation: &GameInvitation) -> Result<Step, ProtocolError> {
+    fn join(
+        &mut self,
+        from: &mut Sender,
+        invitation: &GameInvitation,
+        now: Instant,
+    ) -> Result<Step, Pause> {
+        self.await_announcement(from, &invitation.match_id, now)?;
+
         let own_id = &from.credentials.agent_id;
         if let Some(player_id) = &invitation.player_id {
             check_player_id(own_id, player_id)?;
@@ -258,7 +257,16 @@ impl PlayerState {
 
     /// Adds the result of a match to the history. If the manager proves itself, a match that it has
     /// not announced is not added.
-    fn record_result(&mut self, from: &Sender, over: &GameOver) -> Result<Step, ProtocolError> {
+    fn record_result(
+        &mut self,
+        from: &mut Sender,
+        over: &GameOver,
+        now: Instant,
+    ) -> Result<Step, Pause> {
+        if !self.invitations.is_announced(&over.match_id) {
+            self.await_announcement(from, &over.match_id, now)?;
+        }
+
         let own_id = &from.credentials.agent_id;
         self.invitations.join_ended(own_id, &from.envelope, over);
         let joined = self.invitations.find(&from.envelope, &over.match_id)?;
