@@ -514,7 +514,8 @@ impl Table {
     }
 
     /// Returns a warning for each referee whose matches are assigned to the available ones.
-    pub fn lost_referee_warnings(&self, league: &League, available: &[String]) -> Vec<String> {
+    pub fn lost_referee_warnings(&self, league: &League) -> Vec<String> {
+        let available = self.available_referees(league);
         let mut warnings = Vec::new();
         for id in league.ids(AgentKind::Referee) {
             let mut matches = league.open_matches_of(&id);

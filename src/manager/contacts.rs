@@ -61,13 +61,14 @@ impl Contacts {
 impl Manager {
     /// Lets agents be told what is new, and writes the texts of it. Returns the threads that must be
     /// woken. (They take both locks at once, so they are woken without these.)
-    pub fn publish(self: &Arc<Self>, league: &League, may_begin: bool, now: Moment) -> Vec<Thread> {
+    pub fn publish(self: &Arc<Self>, league: &League, now: Moment) -> Vec<Thread> {
         let mut inner = lock(&self.contacts.inner);
         let Inner {
             table,
             texts,
             threads,
         } = &mut *inner;
+        let may_begin = !league.paused && !table.available_referees(league).is_empty();
         let before = table.publish(league, may_begin, now);
         let newest = table.published;
         self.write_new_texts(texts, league, before.to_any(), newest.to_any());

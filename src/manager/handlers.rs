@@ -163,7 +163,18 @@ impl Manager {
             decision = decide()?;
         }
 
-        match &decision {
+        self.record_decision(&decision, &meta, request.peer);
+        Ok(registration_reply(kind, decision, self.program.league_id()))
+    }
+
+    /// Tells the contacts and the screen whether an agent was accepted.
+    fn record_decision(
+        &self,
+        decision: &Result<Member, Rejection>,
+        meta: &AgentMeta,
+        peer: IpAddr,
+    ) {
+        match decision {
             // Wake the round loop: the member gets everything again, perhaps without an event.
             Ok(member) => {
                 (self.contacts).with(|table| table.record_registration(member, Moment::now()));
@@ -176,9 +187,8 @@ impl Manager {
                 code: Some(ErrorCode::LateRegistration),
                 ..
             }) if self.store.read(League::is_over) => {}
-            Err(rejection) => self.show_rejected(&json!(meta), request.peer, &rejection.reason),
+            Err(rejection) => self.show_rejected(&json!(meta), peer, &rejection.reason),
         }
-        Ok(registration_reply(kind, decision, self.program.league_id()))
     }
 
     /// Prints who was not accepted, and why.

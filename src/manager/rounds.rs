@@ -75,20 +75,16 @@ impl Manager {
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
     fn step(self: &Arc<Self>) {
         let (store, contacts) = (&self.store, &self.contacts);
-        let available =
-            store.read(|league| contacts.with(|table| table.available_referees(league)));
-
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);
         while let Ok(true) = result {
-            result = self.decide_next(&available);
+            result = self.decide_next();
         }
 
         // Publish what is new.
         let now = Moment::now();
         let (threads, is_new, reason) = store.read(|league| {
-            let may_begin = !league.paused && !available.is_empty();
-            let threads = self.publish(league, may_begin, now);
+            let threads = self.publish(league, now);
             contacts.with(|table| {
                 table.fault = result.err().map(|error| error.to_string());
                 let reason = table.waiting(league, now).reason;
@@ -113,13 +109,13 @@ impl Manager {
     }
 
     /// Decides and stores the next event. Returns false if there is none.
-    fn decide_next(&self, available: &[String]) -> io::Result<bool> {
+    fn decide_next(&self) -> io::Result<bool> {
         self.enter_open_round();
         let mut warnings = Vec::new();
         let event = self.store.commit_event(|league| {
             self.contacts.with(|table| {
-                warnings = table.lost_referee_warnings(league, available);
-                self.next_event(league, table, available)
+                warnings = table.lost_referee_warnings(league);
+                self.next_event(league, table)
             })
         })?;
 
@@ -148,7 +144,7 @@ impl Manager {
 
     /// Decides the next event: the league starts, a match of a removed player is recorded, or the
     /// matches that have no available referee are assigned.
-    fn next_event(&self, league: &League, table: &Table, available: &[String]) -> Option<Event> {
+    fn next_event(&self, league: &League, table: &Table) -> Option<Event> {
         if !league.started {
             let (players, referees) = table.automatic_start?;
             let are_here = league.count(AgentKind::Player) >= players as usize
@@ -157,13 +153,14 @@ impl Manager {
         }
 
         let round = league.open_round()?;
+        let available = table.available_referees(league);
         let walkover = league.walkover(round, Timestamp::now());
         if walkover.is_some() || league.paused || available.is_empty() {
             return walkover;
         }
 
         let digits = league.config.system.security.token_length;
-        league.assign_open_matches(round, available, &table.unannounced, |player| {
+        league.assign_open_matches(round, &available, &table.unannounced, |player| {
             token(player, &secret(digits))
         })
     }
