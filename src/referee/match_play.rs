@@ -257,7 +257,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
 
     /// Tells the player what was wrong and what follows, with GAME_ERROR.
     fn report_failure(&self, failure: &CallError, next: NextStep) {
-        let seconds_left = self.time_left().as_secs_f64().round();
+        let seconds_left = (self.time_left().as_secs_f64() * 10.0).round() / 10.0;
         let (time_remaining, next_retry_at, consequence) = match next {
             NextStep::GiveUp => (Some(0.0), None, "Technical loss"),
             NextStep::AskNow => {
