@@ -3,7 +3,8 @@
 //! The referee and the manager ask a `Game` which moves are legal and who has won; they do not need
 //! to know which game it is. To add a game, write one file like `games/even_odd.rs` (read that one
 //! next), add it to `GAMES` and to `config/games/games_registry.json`, which describes the games
-//! for other programs. `games/outcome.rs` has the result of a match, its points, and the check of a reported one.
+//! for other programs. `games/outcome.rs` has the result of a match, its points, and the check of a
+//! reported one.
 
 pub mod even_odd;
 pub mod outcome;

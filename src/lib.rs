@@ -44,7 +44,7 @@
 //! ```
 //! A file uses only files in its own entry of the map or below it, and no program uses another: the
 //! code of a player does not depend on the manager. Files that decide (`league`, `registration`,
-//! `results`, `match_play`) use no thread, lock, file or socket. Clocks and tokens come to them
+//! `results`, `match_play`) use no thread, file or socket, and wait for no lock. Clocks and tokens come to them
 //! as arguments, so tests can call them directly; a draw can be repeated with a seed.
 //!
 //! # Reading order
@@ -88,8 +88,8 @@
 //!   0 for player A, 1 for player B.
 //! - A match is **open** while it has no result. The **open round** is the first round with an open
 //!   match.
-//! - **Lobby**: a league that has not started, in which agents can register. A league is **over**
-//!   when no match is open. It is **closed** when the manager has sent LEAGUE_COMPLETED to all
+//! - **Lobby**: a league that has not started, in which agents can register. A league that
+//!   has started is **over** when no match is open. It is **closed** when the manager has sent LEAGUE_COMPLETED to all
 //!   members that answer. A league can also be closed early, for example when a comparison is
 //!   decided; then it is over too.
 //! - **Cycle**: one round robin. **Local league**: a league that one command plays on one machine.
@@ -101,7 +101,7 @@
 //!   is a variable of the type [`Game`](games::Game).
 //!
 //! # Error types
-//! There are five error types, by layer:
+//! There are five types of errors that others see, by layer:
 //! - [`FieldError`](json::FieldError): a field of a JSON value is missing or invalid. It has the
 //!   path of the field.
 //! - [`ProtocolError`](protocol::ProtocolError): a message is refused. It has an error code of the

@@ -64,8 +64,8 @@ pub trait ManagerHooks: Send + Sync {
         String::new()
     }
 
-    /// A round is about to begin: the results of the rounds before it are stored, and its matches
-    /// are not assigned yet. They are when this returns.
+    /// A round is about to begin: the results of the rounds before it are stored. Its matches are
+    /// assigned when this returns, or were before the manager was restarted.
     fn before_round(&self, _manager: &Manager, _round: u32) {}
 
     /// Returns true if an agent that shows the token of another league may register here, and get

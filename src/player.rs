@@ -254,6 +254,7 @@ impl Agent for Player {
     fn on_refused(&self, packet: &Value, peer: IpAddr, refusal: &ProtocolError) {
         let match_id = packet["match_id"].as_str().unwrap_or_default();
         let token = packet["auth_token"].as_str();
+        // The referee of an announced match invites us again after this refusal.
         if refusal.code == ErrorCode::MatchMismatch
             && self
                 .state

@@ -58,7 +58,8 @@ pub enum Health {
     /// It answered its matches with an error, for this reason. It is asked again when it registers
     /// or reports a result.
     Refusing(String),
-    /// It has not reported in time. It gets matches again when it registers or reports a result.
+    /// It has not reported in time. It gets matches again when it registers or reports a result, or
+    /// when no other referee is left.
     Late(String),
 }
 

@@ -2,7 +2,8 @@
 //! been written to the disk.
 //!
 //! `data/leagues/ID/journal.jsonl` has all that is decided: a first line with its version, then one
-//! event a line, with the number of the line. A journal that lacks a line is not played on. `commit` decides, appends and syncs, and applies: in this order, under the lock.
+//! event a line, with the number of the line. A journal that lacks a line is not played on.
+//! `commit` decides, appends and syncs, and applies: in this order, under the lock.
 //! The lock is never held during a call to another agent. Read next: `results.rs`, a decision.
 
 use super::league::{Event, League};
@@ -34,7 +35,7 @@ struct Inner {
     league: League,
     /// The file, to which a line is added and synced.
     journal: JsonLinesFile,
-    /// The number of changes since the start of the program, with those that are not in the
+    /// The number of changes since the start of the program, including those that are not in the
     /// journal.
     changes: u64,
 }
@@ -50,7 +51,8 @@ struct Line {
 
 impl Store {
     /// Opens the league in the data folder. A closed league, and with `is_fresh` any league, is
-    /// first archived with the files of its matches. A restarted process keeps a closed one.
+    /// first archived with the files of its matches. A process that has restarted itself keeps a
+    /// closed one.
     pub fn open(
         data: &Path,
         config: Config,

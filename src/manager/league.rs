@@ -9,8 +9,7 @@
 //! register (`registration.rs`), how a league starts and which referee gets a match
 //! (`schedule.rs`), which reports are accepted (`results.rs`), what the operator may do
 //! (`control.rs`). Other methods make answers (`queries.rs`) and notifications (`notifications.rs`)
-//! from the state. Read next:
-//! `journal.rs`.
+//! from the state. Read next: `journal.rs`.
 
 use super::standings::{PlayerStats, compare_ids_by_number};
 use crate::program::config::Config;

@@ -106,8 +106,8 @@ impl Published {
 }
 
 impl Notification {
-    /// Returns true if the agent counts as told after the last attempt, which failed so, or did not
-    /// fail.
+    /// Returns true if the agent counts as told after the last attempt, which failed with this error,
+    /// or succeeded.
     pub fn is_received(self, error: Option<&CallError>) -> bool {
         match error {
             // The agent may fail at this one message: it gets the next one. But none follows the

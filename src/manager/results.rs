@@ -1,7 +1,8 @@
 //! Which reports of referees are accepted.
 //!
 //! `check_report` checks which match is reported, and by which referee; `check_result` checks that
-//! the result is possible. The rules in words are in `protocol.md`, under "Reporting". Read next:
+//! the result is possible. (`check_loser` in `contact.rs` refuses the technical loss of a player that
+//! was not told of its match.) The rules in words are in `protocol.md`, under "Reporting". Read next:
 //! `rounds.rs`.
 
 use super::league::{Event, League, Match, Member, Recorded};

@@ -5,10 +5,10 @@
 //! handled by the same step: every unfinished match of the open round gets an available referee.
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
-//! players. It is published to the referees when the lead time has passed and all players have
-//! received it (a player that does not answer is waited for a second). They *report* the results. A
-//! referee that does not report in time gets no further match (`contact.rs`). Read next:
-//! `notifications.rs`.
+//! players. It is published to the referees when the lead time has passed and all players that
+//! answer have received it, or a second has passed since the assignment. They *report* the results.
+//! The open matches of a referee that does not report in time are given to others, as are those of
+//! one that does not answer (`contact.rs`). Read next: `notifications.rs`.
 
 use super::Manager;
 use super::contact::Table;
@@ -31,7 +31,7 @@ const MAX_UNTHROTTLED_PLAYERS: usize = 16;
 /// Maximum number of players of a league in which each round ends with its table. In a larger one
 /// the rounds of fast players would be over before all have read the table of the round before.
 const MAX_PLAYERS_OF_ROUND_TABLES: usize = 100;
-/// Minimum time between two tables of a larger league, for each player.
+/// Minimum time between two tables of a larger league, divided by the number of its players.
 const TABLE_INTERVAL_PER_PLAYER: Duration = Duration::from_millis(5);
 /// Time without news after which the league says which referees it waits for.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(2);
@@ -143,7 +143,7 @@ impl Manager {
     }
 
     /// Decides the next event: the league starts, a match of a removed player is recorded, or the
-    /// matches that have no available referee are assigned.
+    /// open matches whose referee is missing or lost are assigned.
     fn next_event(&self, league: &League, table: &Table) -> Option<Event> {
         if !league.started {
             let (players, referees) = table.automatic_start?;
@@ -191,7 +191,8 @@ impl Table {
         let mut players = league.newest();
         if players.results != before.players.results {
             let player_count = league.count(AgentKind::Player);
-            // The last table is never held back, nor that of a round, unless the league is very large.
+            // The last table is never held back. The table of a round is held back only in a very
+            // large league.
             let is_round_over = players.rounds > before.players.rounds;
             let is_due = player_count <= MAX_UNTHROTTLED_PLAYERS
                 || is_round_over && player_count <= MAX_PLAYERS_OF_ROUND_TABLES
@@ -220,7 +221,7 @@ impl Table {
             referees.announcement = 0;
         }
 
-        // The referees have taken the end, or do not answer.
+        // Players are told the end after all referees that answer.
         players.is_over &= before.referees.is_over && self.are_settled(AgentKind::Referee);
         Published { players, referees }
     }

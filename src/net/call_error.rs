@@ -2,8 +2,8 @@
 //! brackets are those of the protocol (`protocol/errors.rs`).
 //!
 //! The caller decides whether a failed call is made again: for moves and invitations in
-//! `referee/match_play.rs` (read that next), for results in `src/referee.rs`, for notifications in
-//! `manager/notifications.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
+//! `referee/match_play.rs`, for results in `referee/tasks.rs`, for notifications in
+//! `manager/contact.rs`, for registrations in `program/session.rs`. The `RetryPolicy` of the
 //! configuration says how often and when (`program/attempts.rs`).
 
 use crate::json::deserialize;

@@ -14,7 +14,7 @@ use crate::values::constant_time_eq;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
-/// Maximum number of matches that we join, if the manager has not announced them.
+/// Maximum number of joined matches at which we join one that the manager has not announced.
 const MAX_JOINED: usize = 100;
 
 /// A match that we have joined, as in its newest invitation.
@@ -95,8 +95,8 @@ impl Invitations {
         self.announced.contains_key(match_id)
     }
 
-    /// Returns true if we have not joined a match that the manager has announced with this token, or
-    /// only with an older one: its invitation is lost, or we were restarted since.
+    /// Returns true if the manager has announced a match with this token, and we have not joined it
+    /// with this token: its invitation is lost, or we were restarted since.
     pub fn awaits_invitation(&self, match_id: &str, token: Option<&str>) -> bool {
         let is_announced = matches!(self.announced.get(match_id), Some(Some(_)));
         let joined = self.joined.get(match_id);

@@ -1,9 +1,9 @@
 //! What a player knows, and what it does about each message: `handle` decides from the state, the
-//! message and the time, and uses no thread, clock or socket. A thread of the program carries out
+//! message and the time, and uses no thread, lock or socket. A thread of the program carries out
 //! the `Step`, and calls `handle` again with the same message after a `Wait` or an `Ask`.
 //!
 //! An invitation or a result may overtake the announcement of its match, or the announcement may be
-//! lost. So, where the manager proves itself, both wait a second for it; then the manager is asked
+//! lost. So, where the manager's requests carry our token, both wait a second for it; then the manager is asked
 //! for our next match. The manager is asked for our results too, if its first table after a registration
 //! or its last one says otherwise than those that we remember: a player that was away has missed some.
 

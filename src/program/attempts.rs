@@ -1,6 +1,6 @@
 //! The attempts at a task that can fail: how many there are, and the delays between them. Every
 //! wait between two attempts is here: for registrations (`session.rs`), for the questions and
-//! results of a referee (`referee.rs`, `referee/match_play.rs`) and for notifications
+//! results of a referee (`referee/match_play.rs`, `referee/tasks.rs`) and for notifications
 //! (`manager/contact.rs`).
 
 use super::config::{Backoff, RetryPolicy};

@@ -17,7 +17,8 @@ use crate::protocol::{Call, ErrorCode, GameError, GameOver, GameResult, Message,
 use crate::values::Timestamp;
 use std::time::Duration;
 
-/// The match ends without a result: it was given to another referee, or our own machine failed.
+/// The match ends without a result: it was given to another referee or announced with other tokens,
+/// the league is over, or our own machine failed.
 #[derive(Debug)]
 pub struct Aborted;
 
@@ -232,7 +233,7 @@ impl<'a, Io: MatchIo> PlayerCall<'a, Io> {
     /// |---------------------------|-------------------|--------------------------------------|
     /// | no connection, HTTP error | is repeated       | is repeated                          |
     /// | token or match refused    | is repeated       | is repeated                          |
-    /// | no answer in time         | the player loses  | is repeated, but not a correction    |
+    /// | no answer in time         | the player loses  | is repeated; a correction loses      |
     /// | a wrong answer            | the player loses  | may be corrected, until the deadline |
     ///
     /// A player that refuses the token or the match may answer otherwise later: the announcement of

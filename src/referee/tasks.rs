@@ -14,8 +14,8 @@
 //!
 //! A match that is announced again while it waits or is in play goes on, unless it has other tokens
 //! now. A technical loss under other tokens does not count. A match that is given to
-//! another referee before it is decided is no task any more. Each time a match is played it has
-//! another conversation: so a thread finds its task, or knows that it has none any more.
+//! another referee before it is decided is no task any more. Each time a match is accepted anew it
+//! has another conversation: so a thread finds its task, or knows that it has none any more.
 //!
 //! A player that has not received the result is told again beside the report, by the retry policy.
 //! If the manager has recorded another result, that one is told.
@@ -68,7 +68,7 @@ pub struct Assignment {
     /// The tokens that prove to the players that we referee this match.
     pub tokens: [String; 2],
     pub standings: [Option<Record>; 2],
-    /// The conversation of all messages of the match, a new one each time it is played.
+    /// The conversation of all messages of the match, a new one each time it is accepted anew.
     pub conversation_id: String,
 }
 
