@@ -139,9 +139,13 @@ impl Contact {
         self.progress = Some(call.before);
     }
 
-    /// Records the result of a call.
+    /// Records the result of a call. After a reset during the call, only its time counts.
     pub fn record(&mut self, call: &Call, result: &Result<Value, CallError>, now: Moment) {
         self.called_at = Some(now);
+        if self.is_reset() {
+            return;
+        }
+
         let error = result.as_ref().err();
         self.attempts.failed = match error {
             Some(error) if error.is_retryable() => self.attempts.failed + 1,
@@ -156,10 +160,8 @@ impl Contact {
             return;
         }
 
-        if let Some(progress) = &mut self.progress
-            && call.notification.is_none_or(|told| told.is_received(error))
-        {
-            *progress = call.after;
+        if call.notification.is_none_or(|told| told.is_received(error)) {
+            self.progress = Some(call.after);
         }
 
         // A referee that is back may have been restarted, or may have missed its matches.
@@ -473,14 +475,16 @@ impl Table {
     }
 
     /// Returns the referees that may get matches, sorted: those that are there or, if there are
-    /// none, those that are late. One that is not known yet is there: its registration is about to
-    /// be recorded.
+    /// none, those that are late but answer. One that is not known yet is there: its registration is
+    /// about to be recorded.
     pub fn available_referees(&self, league: &League) -> Vec<String> {
-        for is_available in [Health::may_play, Health::is_late] {
+        for with_late in [false, true] {
             let mut ids = league.ids(AgentKind::Referee);
             ids.retain(|id| {
-                let contact = self.contacts.get(id);
-                contact.is_none_or(|contact| is_available(&contact.health))
+                self.contacts.get(id).is_none_or(|contact| {
+                    let is_late = contact.health.is_late() && contact.answers();
+                    contact.health.may_play() || with_late && is_late
+                })
             });
             if !ids.is_empty() {
                 return ids;

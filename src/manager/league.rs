@@ -363,9 +363,10 @@ impl League {
         self.phase() == LeaguePhase::Completed
     }
 
-    /// Returns the name and the id of a member.
+    /// Returns the name and the id of a member; of others the id.
     pub fn name_and_id(&self, id: &str) -> String {
-        self.members[id].name_and_id()
+        let member = self.members.get(id);
+        member.map_or(id.into(), Member::name_and_id)
     }
 
     /// Returns the statistics of a player.

@@ -244,7 +244,10 @@ impl Tasks {
                     task.report();
                     self.by_match.insert(task.assignment.match_id.clone(), task);
                 }
-                _ => {
+                Ok(task) => self
+                    .by_match
+                    .retain(|id, _| *id != task.assignment.match_id),
+                Err(_) => {
                     let problem =
                         "is damaged; if the manager lacks its result, the match is played again";
                     print_error(&format!("{}: line {number} {problem}", path.display()));
@@ -409,6 +412,11 @@ impl Tasks {
                     failed,
                 });
                 self.report_at = Some(now + attempts.first_delay());
+            } else if state == State::Refused {
+                // After a restart it is not reported again: the match may have other tokens by then.
+                task.result = None;
+                let refused = task.clone();
+                let _ = self.file.as_mut().map(|file| file.append(&refused));
             }
             return Some(state);
         }

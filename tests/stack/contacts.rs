@@ -195,10 +195,7 @@ impl World {
                 self.now = self.now.plus(Duration::from_secs(seconds));
                 String::new()
             }
-            "step" => {
-                self.step();
-                String::new()
-            }
+            "step" => self.step().into(),
             "registers" => {
                 let member = &self.league.members[rest];
                 self.table.record_registration(member, self.now);
@@ -228,7 +225,7 @@ impl World {
     }
 
     /// The step of the round loop.
-    fn step(&mut self) {
+    fn step(&mut self) -> &'static str {
         let available = self.table.available_referees(&self.league);
         if let Some(round) = self.league.open_round() {
             if self.league.assigned_matches(round).next().is_none() {
@@ -248,6 +245,7 @@ impl World {
         }
         let may_begin = !available.is_empty();
         self.table.publish(&self.league, may_begin, self.now);
+        ["no referee is left\n", ""][usize::from(may_begin)]
     }
 
     /// Ends the next calls to an agent with these results.
