@@ -50,7 +50,11 @@ pub fn absolute(folder: &Path) -> PathBuf {
 /// Locks an id until the returned file is closed.
 pub fn lock(data: &Path, id: &str) -> Result<File, Exit> {
     storage::lock(&file(data, id)).map_err(|error| match error.kind() {
-        io::ErrorKind::WouldBlock => in_use(data, id, "another program uses it"),
+        io::ErrorKind::WouldBlock => in_use(
+            data,
+            id,
+            "another program uses it, perhaps a league in another terminal",
+        ),
         _ => error.into(),
     })
 }

@@ -347,8 +347,8 @@ fn words_of_a_command_may_have_quotation_marks() {
         let came = format!("{:?}", entrants::words(command));
         assert_eq!(came, words, "{command}");
     }
-    let entrant = entrants::Entrant::of("'C:\\my players\\eve.exe' --seed 7");
-    assert_eq!(entrant.name, "7");
+    let list = entrants::commands("python3 'a, b.py' , o'brien,,c");
+    assert_eq!(list, ["python3 'a, b.py'", "o'brien", "c"]);
     let entrant = entrants::Entrant::of("py 'my players/eve 2.py' -v");
     assert_eq!(entrant.name, "eve 2.py");
 }
@@ -398,7 +398,8 @@ ada | ada is there already; nothing was changed
 eve.py | bin/eve.py is a player of your own
 eve.py | eve.py is there already; nothing was changed
 referee | referee is there already; nothing was changed
-deps | got "deps", expected small letters
+com7.py | got "com7.py", expected small letters
+pattern | MINE=pattern is another player, which is here already; take a name like my_pattern
 Ada | got "Ada", expected small letters
 ../x | got "../x", expected small letters
 1a | got "1a", expected small letters

@@ -373,6 +373,9 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
             "its first line names no program of this system, or ends as in Windows, with CR LF"
                 .into()
         }
+        _ if path.to_string_lossy().starts_with("py") => {
+            "Python is not installed, or is called python, python3 or py here".into()
+        }
         _ => "a player of your own: league new ada (make agent NAME=ada), cargo build".into(),
     };
     let error = io::Error::new(error.kind(), format!("{error}; {hint}"));
