@@ -54,24 +54,36 @@ class Turn(types.SimpleNamespace):
 
 class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 30  # seconds; no caller can occupy a thread for longer
+    protocol_version = "HTTP/1.1"  # so a caller that asks before it sends a body gets an answer
 
     def do_POST(self):
         if "Origin" in self.headers:  # browsers send it: no website may call us
             return self.send_error(403)
-        length = (self.headers["Content-Length"] or "")[:8]
-        size = int(length) if length.isdecimal() else 0
-        body = self.rfile.read(min(size, 4 * MAX_BYTES))
-        if size > MAX_BYTES:
+        body = self.read_body()
+        if len(body) > MAX_BYTES:
             return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
         reply = self.server.player.respond(body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(text.encode())
         if self.server.player.league_completed:
             self.server.player.is_finished.set()  # not before the answer is written
+
+    def read_body(self):
+        """Returns the body. Of one that is too long it returns only a part, which is too long."""
+        if "Transfer-Encoding" not in self.headers:
+            size = int("0" + (self.headers["Content-Length"] or ""))
+            return self.rfile.read(min(size, 4 * MAX_BYTES))
+        body, size = b"", 1
+        while size and len(body) <= MAX_BYTES:  # chunks: each has its size in a line before it
+            size = int(b"0" + self.rfile.readline(99).split(b";")[0], 16)
+            body += self.rfile.read(min(size, 4 * MAX_BYTES))
+            self.rfile.readline(3)
+        return body
 
     def do_GET(self):
         self.send_error(405, "This is a player of the AI Agent League: it answers POST")
@@ -207,12 +219,14 @@ class Player:
     def respond(self, body):
         """Returns the JSON-RPC reply to a request; None if it wants no reply."""
         try:
-            call = json.loads(body)
+            call = json.loads(body.decode("utf-8-sig"), parse_constant=int)  # no NaN
         except (ValueError, RecursionError):
-            return error_reply(None, -32700, "Parse error: this is not JSON")
-        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            return error_reply(None, -32600, "Invalid Request: must be one object with a method")
-        call_id = call.get("id")
+            return error_reply(None, -32700, "Parse error: this is not JSON in UTF-8")
+        call_id = call.get("id") if isinstance(call, dict) else []
+        is_legal = not isinstance(call_id, (bool, list, dict))
+        if not is_legal or not isinstance(call.get("method"), str) or call.get("jsonrpc") != "2.0":
+            text = "Invalid Request: must be one object with jsonrpc 2.0, a method, and an id"
+            return error_reply(call_id if is_legal else None, -32600, text)
         message = call["params"] if isinstance(call.get("params"), dict) else {}
         message_type = str(message.get("message_type"))
         self.is_registered.wait(5)  # a request may overtake the answer to the registration

@@ -86,7 +86,10 @@ fn template_plays_a_practice_without_technical_losses() {
 /// player, whatever its origin.
 const REQUESTS: &str = r#"
 | { | 200 | -32700
-| [] | 200 | -32600
+| {"jsonrpc":"2.0","method":"ping","id":NaN} | 200 | -32700
+| {"jsonrpc":"2.0","method":"ping","id":true} | 200 | "id": null
+| {"jsonrpc":"2.0","method":5,"id":7} | 200 | "id": 7
+Transfer-Encoding: chunked | CHUNKS | 200 | "result": {}
 | {"jsonrpc":"2.0","id":7} | 200 | -32600
 | {"jsonrpc":"2.0","method":"no_such","id":7} | 200 | -32601
 | PING | 200 | "result": {}
@@ -143,6 +146,10 @@ fn unauthenticated_messages_are_refused() {
             .collect();
         let sent = match body {
             "PING" => r#"{"jsonrpc":"2.0","method":"ping","id":7}"#.into(),
+            "CHUNKS" => {
+                "2\r\n{\"\r\n26;x=y\r\njsonrpc\":\"2.0\",\"method\":\"ping\",\"id\":7}\r\n0\r\n\r\n"
+                    .into()
+            }
             "DEEP" => "[".repeat(200_000),
             "LONG" => " ".repeat(300_000),
             other => other.to_string(),
