@@ -6,9 +6,9 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, contextlib, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
-import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
-import urllib.parse
+import argparse, contextlib, hashlib, hmac, http.client, http.server, io, json, os, pathlib, random
+import re, secrets, signal, socket, socketserver, subprocess, sys, textwrap, threading, time
+import traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -46,6 +46,17 @@ class Server(socketserver.ThreadingTCPServer):  # answers each request in a thre
 
     def handle_error(self, *_):
         """Prints nothing if a caller hangs up before it has the answer."""
+
+
+class Output(io.TextIOWrapper):
+    """What we print to. If nobody reads it any more, the rest is lost, and we play on."""
+
+    def write(self, text):
+        try:
+            super().write(text)
+            super().flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
 
 
 class Turn(types.SimpleNamespace):
@@ -735,7 +746,7 @@ def print_line(text, stream=None):
     stream, text = stream or sys.stdout, sanitize(text)
     if stream.isatty():
         text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
-    print(text + "\n", end="", file=stream, flush=True)
+    stream.write(text + "\n")
 
 
 OPTIONS = (
@@ -831,8 +842,12 @@ def end_with_stdin():
 
 def play(args, choose, player=Player):
     """Plays until the league is over, or with --stay league after league."""
-    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
-        stream.reconfigure(errors="replace", encoding=None if stream.isatty() else "utf-8")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # None if it is closed
+        stream.flush()
+        encoding = stream.encoding if stream.isatty() else "utf-8"
+        setattr(sys, name, Output(stream.buffer, encoding, "replace"))  # "?" for unknown letters
+        setattr(sys, f"__{name}__", stream)  # if nobody kept it, it would close the buffer
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
@@ -850,6 +865,13 @@ def play(args, choose, player=Player):
     way = "through its relay" if args.relay else f"listening on {current_url(args)}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
     server.start(player(choose, args, file, credentials))
+
+    def hang_up(*_):  # the terminal was closed: we play on to the end of this league
+        args.stay = False
+        if not server.player.announced:
+            os._exit(129)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, hang_up)  # Windows has none, and nohup ignores it
     while True:
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
