@@ -130,7 +130,6 @@ class Player:
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
         self.printed = set()  # problems that are printed once
-        self.faulty = set()   # match ids in which a fault of `choose` was found
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
         self.league_completed, self.max_absence = False, MAX_ABSENCE
         self.heard_at = time.monotonic()  # when the manager last called or answered us
@@ -140,13 +139,10 @@ class Player:
     # Step 2: ask the manager for a registration until it answers.
 
     def register(self, again=False):
-        """Returns when the manager has registered us; ends the program if it rejects us.
-
-        `again` is true while we are in a league: then we also return at the end of the league, and
-        without --stay no other league may register us.
-        """
-        # The key is saved before it is sent. If we are killed before we have read the answer, we
-        # register with it again, and the manager knows that it has registered us already.
+        """Returns when the manager has registered us; ends the program if it rejects us. `again` is
+        true while we are in a league: then we also return at the end of the league, and without
+        --stay no other league may register us."""
+        # It is saved before it is sent: if we are killed meanwhile, the manager knows us by it.
         self.credentials.setdefault("registration_key", secrets.token_hex(16))
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
@@ -274,9 +270,12 @@ class Player:
             self.max_absence = MAX_ABSENCE_AT_THE_END if is_last else MAX_ABSENCE
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
-        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not self.is_own_fault(message):
-            self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
-            self.is_unknown |= f"{message_type} {message.get('error_code')}" == "LEAGUE_ERROR E005"
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR"):
+            match_id, code = str(message.get("match_id") or message_type), message.get("error_code")
+            # What is wrong with our choice was printed before.
+            if code not in ("E003", "E004") or "is_faulty" not in self.joined.get(match_id, {}):
+                self.print_once(f"{match_id}: {explain(message)}")
+            self.is_unknown |= (message_type, code) == ("LEAGUE_ERROR", "E005")
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
             self.print_end(message)
             self.league_completed = True
@@ -343,7 +342,9 @@ class Player:
                 hint = "; it must begin with `def choose(turn):`"
             elif type(error).__name__ in ("EOFError", "BdbQuit"):
                 hint = "; in a league it has no keyboard"
-            self.print_fault(call, f"fails{place}: {text}{hint}", f"{place} {type(error)}")
+            self.print_once(f"{call['match_id']}: your choose fails{place}: {text}{hint}",
+                            f"{place} {type(error)}")
+            match["is_faulty"] = True
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match["choices"][number] = choice
@@ -352,19 +353,10 @@ class Player:
             if hasattr(choice, "close"):  # a coroutine or a generator
                 choice.close()
                 hint = ": it must be a plain `def`, without `async` and `yield`"
-            text = f"returned {choice!r}, none of {json.dumps(legal)}{hint}"
-            self.print_fault(call, text, str(type(choice)))
+            match["is_faulty"] = True
+            text = f"your choose returned {choice!r}, none of {json.dumps(legal)}{hint}"
+            self.print_once(f"{call['match_id']}: {text}", str(type(choice)))
         return None if choice is None else str(choice)[:1000]
-
-    def print_fault(self, call, text, kind):
-        """Prints a fault of `choose`, unless one of its kind was printed before."""
-        self.faulty.add(call["match_id"])
-        self.print_once(f"{call['match_id']}: your choose {text}", kind)
-
-    def is_own_fault(self, message):
-        """Returns true for the referee's echo of a fault of `choose`, which was printed before."""
-        is_answer = message.get("error_code") in ("E003", "E004")
-        return is_answer and str(message.get("match_id")) in self.faulty
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -372,18 +364,19 @@ class Player:
         if match_id not in self.announced and self.credentials["proves_itself"]:
             return
         match = self.joined.get(match_id) or self.announced[match_id]
-        opponent_id, choices = match["opponent_id"], result.get("choices")
-        if not isinstance(choices, dict):
-            choices = {}
+        opponent_id = match["opponent_id"]
+        choices = result["choices"] if isinstance(result.get("choices"), dict) else {}
         moves = result.get("moves")
         if not isinstance(moves, list):  # Even/Odd: a choice is the only move of each
             moves = [{"player_id": player_id, "move": choice}
                      for player_id, choice in choices.items() if choice]
         moves = [move for move in moves
                  if isinstance(move, dict) and {"player_id", "move"} <= {*move}]
-        self.history[match_id] = {
-            **result, "match_id": match_id, "opponent_id": opponent_id,
-            "round_id": match["round_id"], "choices": choices, "moves": moves}
+        past = {**result, "match_id": match_id, "opponent_id": opponent_id,
+                "round_id": match["round_id"], "choices": choices, "moves": moves}
+        if self.history.get(match_id) == past:
+            return  # we are told again, for example since this machine was asleep
+        self.history[match_id] = past
         reason = str(result.get("reason") or message.get("reason") or "")
         print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
@@ -423,8 +416,8 @@ class Player:
         print_line(f"Champion: {with_id(champion)} with {points} points{also}")
         for row in rows:
             if row.get("player_id") == self.id:
-                place, own = row.get("rank"), row.get("points")
-                print_line(f"You are {place} of {len(rows)} with {own} points")
+                rank, own = row.get("rank"), row.get("points")
+                print_line(f"You are {rank} of {len(rows)} with {own} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -543,9 +536,8 @@ class Player:
 
 
 class Relay:
-    """The manager of a player that nobody can call: passes on what the player asks the league's
-    manager, and asks that manager for the player's requests ("A player that only calls out" in the
-    protocol). The player is called at the address that it registers."""
+    """Stands between the manager and a player that nobody can call ("A player that only calls out"
+    in the protocol). The player is called at the address that it registers."""
 
     league_completed = False  # only the player knows
 
@@ -725,12 +717,14 @@ def call(url, method, params, timeout=10):
 
 
 def explain(error):
-    """Returns the problem that an error of the league names, or else the whole error."""
+    """Returns the problem that an error of the league names, or else its description."""
     context = error["context"] if isinstance(error.get("context"), dict) else {}
     if not isinstance(context.get("problem"), str):
-        return json.dumps(error)
+        return f"{error.get('error_code')} {error.get('error_description')}"
     field = f"{context['field']}: " if context.get("field") else ""
-    return f"{error.get('error_code')} {field}{context['problem']}"
+    text = f"{error.get('error_code')} {field}{context['problem']}"
+    late = ": does choose loop or sleep, wait for input or a lock, or is this machine busy?"
+    return text + (late if text[:4] == "E001" and "CHOOSE" in str(context.get("expected")) else "")
 
 
 def sanitize(text):
@@ -794,6 +788,8 @@ def manager_url(url, parser):
     url = url if "://" in url else f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
     url = url if url.count("/") > 2 else f"{url}/mcp"
+    if url.startswith("https:") and not call("http" + url[5:], "ping", {}, 2)[1]:
+        parser.error(f"--manager: the league manager there has no https; type http{url[5:]}")
     match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
     if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
