@@ -41,8 +41,7 @@ pub fn game_error(error: &GameError) -> String {
     if let Some(consequence) = &error.consequence {
         text += &format!("; {}", truncate(consequence, MAX_QUOTED_CHARS));
     }
-    let is_choice = error.action_required.starts_with("CHOOSE");
-    if is_choice && error.error_code == ErrorCode::Timeout {
+    if error.error_code == ErrorCode::Timeout && error.action_required.starts_with("CHOOSE") {
         text += "; does choose loop or sleep, wait for input or a lock, or is this machine busy?";
     }
     about_match(&error.match_id, &text)

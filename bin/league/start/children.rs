@@ -378,8 +378,7 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
         }
         _ => "a player of your own: league new ada (make agent NAME=ada), cargo build".into(),
     };
-    let error = io::Error::new(error.kind(), format!("{error}; {hint}"));
-    storage::with_path(path, error)
+    io::Error::other(format!("{}: {error}; {hint}", path.display()))
 }
 
 /// Returns the program of that name in the folder of this one, if there is one.
