@@ -239,7 +239,7 @@ fn exit(verdict: &str) -> Exit {
         return Exit { code: 0, message };
     }
 
-    print_line("bin/adapter.py may translate for it: python3 bin/adapter.py --help");
+    print_line("bin/adapter.py translates for other dialects: python3 bin/adapter.py --help");
     let text = format!("it would NOT play in our league: it {verdict}");
     print_line(&sanitize(&text));
     Exit::failure("")
