@@ -221,7 +221,7 @@ impl Children {
 }
 
 /// Starts the process of an agent. What a player writes is printed with its name.
-fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
+pub fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
     let mut process = command.spawn().map_err(|error| explain(command, error))?;
     if let Some(player) = player {
         output::print_output(&player.name, &mut process);
@@ -376,7 +376,7 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
         _ if path.to_string_lossy().starts_with("py") => {
             "Python is not installed, or is called python, python3 or py here".into()
         }
-        _ => "a player of your own: league new ada (make agent NAME=ada), cargo build".into(),
+        _ => "cargo build makes the programs, league new ada (make agent NAME=ada) a player".into(),
     };
     io::Error::other(format!("{}: {error}; {hint}", path.display()))
 }
