@@ -105,7 +105,7 @@ pub struct HttpServer {
 
 /// Listens; the error is one line that says what to do.
 pub fn listen(host: &str, port: u16) -> Result<TcpListener, String> {
-    let other = "choose another with --port N (0: any; make: PORT=9000)";
+    let other = "choose another with --port N (0: any)";
     TcpListener::bind((host, port)).map_err(|error| match error.kind() {
         io::ErrorKind::AddrInUse => {
             format!("port {port} is in use; end the program that has it, or {other}")
