@@ -164,6 +164,11 @@ class Player:
             is_late = answer.get("error_code") == "E019" or reason.startswith("Removed by")
             is_rejected = answer.get("status") == "REJECTED"
             is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
+            may_move = len(self.args.ports) > 1 and not (again or self.args.has_played)
+            if may_move and "its own --port" in reason and os.name != "nt":
+                # A player in another folder has had our port: we start again at the next one.
+                port = f"--port={self.args.port + 1}"
+                os.execv(sys.executable, [sys.executable, *sys.argv, port])
             if is_late and self.args.stay:
                 state = "the league is over" if self.args.has_played else "we are too late"
                 if answer.get("error_code") != "E019":
@@ -194,8 +199,7 @@ class Player:
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
-        self.heard_at = time.monotonic()
-        self.is_unknown = False
+        self.heard_at, self.is_unknown = time.monotonic(), False
         self.is_registered.set()
         print_line(f"{self.args.display_name} is {self.id}{f' in {league}' if league else ''}")
 
@@ -213,7 +217,6 @@ class Player:
         """Registers again if we may have missed the end, or the manager does not find us."""
         if not self.credentials["proves_itself"]:
             return
-        # Such a manager calls each new member at once.
         is_uncalled = self.called_at < self.applied_at < time.monotonic() - MAX_DELAY
         if is_uncalled and not self.args.relay:
             self.print_once("nobody can call this machine: start again with --relay")
@@ -514,11 +517,9 @@ class Player:
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
         reply, _ = call(self.args.address, "league_query", query, 2)
-        try:
+        with contextlib.suppress(KeyError, TypeError):  # no answer, or no match is assigned yet
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = {**match, "match_token": match["match_token"]}
-        except (KeyError, TypeError):
-            pass  # no answer, or no match is assigned yet
 
     # Step 6: save the token. A player that is restarted registers again with it.
 
@@ -884,10 +885,9 @@ def play(args, choose, player=Player):
 def stand_in(parser):
     """Starts a player where nobody can call this machine, and stands in for it: python3
     league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after
-    -- is any player of the league, in any language. It gets --manager and an address of this
-    program in addition, must register there, and is called at the contact_endpoint of its
-    registration. Its standard input is empty, and closes when this program ends. A player in Python
-    needs no command: it has --relay."""
+    -- is any player of the league, in any language. It gets --manager in addition, must register
+    there, and is called at its contact_endpoint. Its standard input closes when this program ends.
+    A player in Python needs no command: it has --relay."""
     parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
     parser.add_argument("--until-stdin-closes", action="store_true", help=OPTIONS[-1][2])
     parser.add_argument("command", nargs="+", help="the command of the player, like ./ada --stay")

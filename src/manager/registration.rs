@@ -510,7 +510,7 @@ fn taken(member: &Member) -> String {
     let hint = match member.kind {
         AgentKind::Player => {
             format!(
-                "start {id} in its folder, another with --port 0, or have {id} removed and restored"
+                "start {id} in its folder, another with its own --port, or have {id} removed and restored"
             )
         }
         _ => format!("if {id} lost it, it is let in again while no referee is left"),
