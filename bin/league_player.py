@@ -741,7 +741,7 @@ def print_line(text, stream=None):
     stream, text = stream or sys.stdout, sanitize(text)
     if stream.isatty():
         text = textwrap.fill(text, 80, subsequent_indent="    ", break_on_hyphens=False)
-    stream.write(text + "\n")
+    print(text + "\n", end="", file=stream, flush=True)
 
 
 OPTIONS = (

@@ -512,6 +512,7 @@ const FIRST_MISTAKES: &str = r#"
 return random | import sys; print("bar", end="\r"); print("at 2 s", file=sys.stderr); return random | player.py: bar\nplayer.py: bar\n
 return random | import sys; print("at 2 s", file=sys.stderr); return random | player.py: at 2 s\nplayer.py: at 2 s\n
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
+return random | import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1); print("lost"); return random | 2 of 2 matches were played to
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
 run(choose) | pass | player.py (P01) has ended (
 run(choose) | run(chose) | `run(chose)`: NameError: name 'chose' is not defined
