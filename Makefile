@@ -20,6 +20,8 @@ export TEXT_NEW  := $(value NEW)
 export TEXT_OLD  := $(value OLD)
 export TEXT_NAME := $(value NAME)
 unexport $(OPTIONS) # a student's own program must not take them for its own
+# Cargo builds into another folder if CARGO_TARGET_DIR names one.
+TARGET    = $(or $(CARGO_TARGET_DIR),./target)
 # Another game is another league: make league GAME=tic_tac_toe, and the same for class, check and trace.
 OF_GAME   = $(if $(GAME),--league-id league_2025_$(GAME))
 
@@ -28,30 +30,31 @@ help: ## this menu
 
 league: built ## a whole league here: make league PLAYERS=8 REFEREES=3 SEED=7
 ## GAME=tic_tac_toe; with your own player: MINE=ada CYCLES=20
-	@./target/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) \
+	@$(TARGET)/debug/league local --fresh $(OF_GAME) $(if $(PLAYERS),--players $(PLAYERS)) \
 		$(if $(REFEREES),--referees $(REFEREES)) $(if $(SEED),--seed $(SEED)) $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(CYCLES),--cycles $(CYCLES)) $${TEXT_NAME:+--name "$$TEXT_NAME"} \
 		$${TEXT_MINE:+--mine "$$TEXT_MINE"} $${TEXT_NEW:+--new "$$TEXT_NEW"} $${TEXT_OLD:+--old "$$TEXT_OLD"}
 
 small: built ## the small league, to be read in an evening and changed:
 ## make small PLAYERS=6 SEED=7
-	@./target/debug/league small $(if $(PLAYERS),--players $(PLAYERS)) $(if $(SEED),--seed $(SEED))
+	@$(TARGET)/debug/league small $(if $(PLAYERS),--players $(PLAYERS)) $(if $(SEED),--seed $(SEED))
 
 class: built ## a league for a class, which stays:
 ## make class NAME="10b, Tuesday" LEAD=5 ADDRESS=192.0.2.1
-	@./target/debug/league class $(OF_GAME) $${TEXT_NAME:+--name "$$TEXT_NAME"} $(if $(PORT),--port $(PORT)) \
+	@$(TARGET)/debug/league class $(OF_GAME) $${TEXT_NAME:+--name "$$TEXT_NAME"} $(if $(PORT),--port $(PORT)) \
 		$(if $(LEAD),--lead-sec $(LEAD)) $(if $(ADDRESS),--host $(ADDRESS))
 
 check: built ## examine your player, which you then start as always:
 ## make check PORT=9000
-	@./target/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
+	@$(TARGET)/debug/league check $(OF_GAME) $(if $(PORT),--port $(PORT))
 
-# Cargo shows how far it is with the first build; later ones take seconds.
+# Cargo shows how far it is with the first build; later ones take seconds. Then only errors are shown: the warnings of
+# somebody's own player would stand before every command (cargo build shows them).
 built:
-	@cargo build $(if $(wildcard target/debug/league*),--quiet)
+	@$(if $(wildcard $(TARGET)/debug/league*),cargo build --quiet 2>/dev/null || cargo build --quiet,cargo build)
 
 agent: built ## your own player: make agent NAME=ada, or NAME=eve.py in Python
-	@./target/debug/league new "$$TEXT_NAME"
+	@$(if $(value NAME),,$(error make agent needs a name: NAME=ada, or NAME=eve.py))$(TARGET)/debug/league new "$$TEXT_NAME"
 
 faults: built ## twelve faults, for the stack and for the small league;
 ## one for your copy: make faults OF=bin/mine NAME=killed-manager
@@ -64,7 +67,7 @@ bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture --test-threads 1 bench comparisons
 
 trace: built ## the messages of a match, from the logs: make trace MATCH=R1M1
-	@./target/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
+	@$(if $(MATCH),,$(error make trace needs a match: MATCH=R1M1))$(TARGET)/debug/league trace $(MATCH) $(OF_GAME) $(if $(LOGS),--logs $(LOGS))
 
 clean: ## remove what was built, data and logs
 	cargo clean --quiet

@@ -86,7 +86,8 @@ class Adapter(league_player.Player):
         """Returns the agent's answer to a message, translated for the league."""
         method = METHODS[message_type]
         answer_type, timeout = ANSWERS.get(message_type, NOTIFICATION)
-        names, paths = dict(self.args.method), dict(self.args.path)
+        names, paths = (dict(rules_for(message_type, rules))
+                        for rules in (self.args.method, self.args.path))
         name, path = names.get(method, names.get("*")), paths.get(method, paths.get("*"))
         url = urljoin(self.args.agent, path) if path else self.args.agent
         body = wrap(self.args, name or method, self.to_agent(message_type, message))
@@ -101,23 +102,25 @@ class Adapter(league_player.Player):
     def to_agent(self, message_type, message):
         """Returns a message of the league, translated for the agent."""
         message = copy.deepcopy(message)
-        for name, ours, theirs in rules_for(message_type, self.args.value):
-            if is_value(find(message, name), ours):
-                put(message, name, theirs)
-        for rules, stays in ((self.args.copy, True), (self.args.field, False)):
-            for ours, theirs in rules_for(message_type, rules):
-                move(message, ours, theirs, stays)
+        self.change_values(message_type, message, 0)
+        self.move_fields(message_type, message, 0)
         return message
 
     def from_agent(self, message_type, message):
         """Returns an answer of the agent, translated for the league."""
-        for rules, stays in ((self.args.copy, True), (self.args.field, False)):
-            for ours, theirs in rules_for(message_type, rules):
-                move(message, theirs, ours, stays)
-        for name, ours, theirs in rules_for(message_type, self.args.value):
-            if is_value(find(message, name), theirs):
-                put(message, name, ours)
+        self.move_fields(message_type, message, 1)
+        self.change_values(message_type, message, 1)
         return message
+
+    def change_values(self, message_type, message, side):
+        for name, *values in rules_for(message_type, self.args.value):
+            if is_value(find(message, name), values[side]):
+                put(message, name, values[1 - side])
+
+    def move_fields(self, message_type, message, side):
+        for rules, stays in ((self.args.copy, True), (self.args.field, False)):
+            for names in rules_for(message_type, rules):
+                move(message, names[side], names[1 - side], stays)
 
 
 def wrap(args, method, message):
@@ -186,8 +189,8 @@ def rules_for(message_type, rules):
 
 
 def rule(text):
-    """Reads [TYPE:]LEFT=RIGHT, for --field and --copy."""
-    found = re.fullmatch(r"(?:([A-Z_]+):)?([^=:]+)=([^=]+)", text)
+    """Reads [TYPE:]LEFT=RIGHT."""
+    found = re.fullmatch(r"(?:([A-Z_]+):)?([^=:]+)=(.+)", text)
     if not found:
         raise argparse.ArgumentTypeError(f"got {text!r}, expected a rule like parity_choice=choice")
     return found.groups()
@@ -208,11 +211,6 @@ def literal(text):
         return text
 
 
-def pair(text):
-    left, _, right = text.partition("=")
-    return left, right
-
-
 def main():
     parser = argparse.ArgumentParser(
         allow_abbrev=False, description="Lets an agent of another dialect play in the league.",
@@ -222,10 +220,9 @@ def main():
     add("--body", choices=("jsonrpc", "tools", "bare"), default="jsonrpc", help="[jsonrpc]")
     add("--in", dest="inside", metavar="PATH", help="see below")
     add("--out", dest="outside", metavar="PATH", help="see below")
-    for name, kind in (("field", rule), ("copy", rule), ("value", value_rule)):
+    for name in ("method", "path", "field", "copy", "value"):
+        kind = value_rule if name == "value" else rule
         add(f"--{name}", metavar="RULE", type=kind, action="append", default=[], help="see below")
-    for name in ("method", "path"):
-        add(f"--{name}", metavar="RULE", type=pair, action="append", default=[], help="see below")
     league_player.play(league_player.parse_args(parser), None, Adapter)
 
 

@@ -6,9 +6,9 @@ protocol (src/protocol.md). All agents use JSON-RPC: a request is an HTTP POST o
 {"jsonrpc": "2.0", "result": {...}, "id": 7}, or has "error" instead of "result".
 The messages of the league are in "params" and in "result".
 """
-import argparse, contextlib, hashlib, hmac, http.client, http.server, json, os, pathlib, random, re
-import secrets, socket, socketserver, subprocess, sys, textwrap, threading, time, traceback, types
-import urllib.parse
+import argparse, contextlib, hashlib, hmac, http.client, http.server, io, json, os, pathlib, random
+import re, secrets, signal, socket, socketserver, subprocess, sys, textwrap, threading, time
+import traceback, types, urllib.parse
 
 GAME_TYPES = ["even_odd", "tic_tac_toe"]  # the games that this player plays
 
@@ -48,30 +48,53 @@ class Server(socketserver.ThreadingTCPServer):  # answers each request in a thre
         """Prints nothing if a caller hangs up before it has the answer."""
 
 
+class Output(io.TextIOWrapper):
+    """What we print to. If nobody reads it any more, the rest is lost, and we play on."""
+
+    def write(self, text):
+        try:
+            super().write(text)
+            super().flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
+
+
 class Turn(types.SimpleNamespace):
     """The argument of `choose`."""
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     timeout = 30  # seconds; no caller can occupy a thread for longer
+    protocol_version = "HTTP/1.1"  # so a caller that asks before it sends a body gets an answer
 
     def do_POST(self):
         if "Origin" in self.headers:  # browsers send it: no website may call us
             return self.send_error(403)
-        length = (self.headers["Content-Length"] or "")[:8]
-        size = int(length) if length.isdecimal() else 0
-        body = self.rfile.read(min(size, 4 * MAX_BYTES))
-        if size > MAX_BYTES:
+        body = self.read_body()
+        if len(body) > MAX_BYTES:
             return self.send_error(413, f"the body must be at most {MAX_BYTES} bytes")
         reply = self.server.player.respond(body)
         text = "" if reply is None else json.dumps(reply)
         self.send_response(202 if reply is None else 200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(text)))
+        self.send_header("Connection", "close")
         self.end_headers()
         self.wfile.write(text.encode())
         if self.server.player.league_completed:
             self.server.player.is_finished.set()  # not before the answer is written
+
+    def read_body(self):
+        """Returns the body. Of one that is too long it returns only a part, which is too long."""
+        if "Transfer-Encoding" not in self.headers:
+            size = int("0" + (self.headers["Content-Length"] or ""))
+            return self.rfile.read(min(size, 4 * MAX_BYTES))
+        body, size = b"", 1
+        while size and len(body) <= MAX_BYTES:  # chunks: each has its size in a line before it
+            size = int(b"0" + self.rfile.readline(99).split(b";")[0], 16)
+            body += self.rfile.read(min(size, 4 * MAX_BYTES))
+            self.rfile.readline(3)
+        return body
 
     def do_GET(self):
         self.send_error(405, "This is a player of the AI Agent League: it answers POST")
@@ -107,7 +130,6 @@ class Player:
         self.joined = {}      # match id: a match that we have joined
         self.history = {}     # match id: how the match ended
         self.printed = set()  # problems that are printed once
-        self.faulty = set()   # match ids in which a fault of `choose` was found
         self.is_registered, self.is_finished = threading.Event(), threading.Event()
         self.league_completed, self.max_absence = False, MAX_ABSENCE
         self.heard_at = time.monotonic()  # when the manager last called or answered us
@@ -117,13 +139,10 @@ class Player:
     # Step 2: ask the manager for a registration until it answers.
 
     def register(self, again=False):
-        """Returns when the manager has registered us; ends the program if it rejects us.
-
-        `again` is true while we are in a league: then we also return at the end of the league, and
-        without --stay no other league may register us.
-        """
-        # The key is saved before it is sent. If we are killed before we have read the answer, we
-        # register with it again, and the manager knows that it has registered us already.
+        """Returns when the manager has registered us; ends the program if it rejects us. `again` is
+        true while we are in a league: then we also return at the end of the league, and without
+        --stay no other league may register us."""
+        # It is saved before it is sent: if we are killed meanwhile, the manager knows us by it.
         self.credentials.setdefault("registration_key", secrets.token_hex(16))
         self.save(manager=self.args.manager, endpoint=self.url)
         meta = {"display_name": self.args.display_name, "version": "1.0.0",
@@ -145,6 +164,11 @@ class Player:
             is_late = answer.get("error_code") == "E019" or reason.startswith("Removed by")
             is_rejected = answer.get("status") == "REJECTED"
             is_known = "Not a member" in reason and self.silence() <= MAX_SILENCE
+            may_move = len(self.args.ports) > 1 and not (again or self.args.has_played)
+            if may_move and "its own --port" in reason and os.name != "nt":
+                # A player in another folder has had our port: we start again at the next one.
+                port = f"--port={self.args.port + 1}"
+                os.execv(sys.executable, [sys.executable, *sys.argv, port])
             if is_late and self.args.stay:
                 state = "the league is over" if self.args.has_played else "we are too late"
                 if answer.get("error_code") != "E019":
@@ -175,8 +199,7 @@ class Player:
         self.save(agent_id=self.id, league_id=league,
                   proves_itself=answer.get("proves_itself") is True,
                   token=token if isinstance(token, str) else None)
-        self.heard_at = time.monotonic()
-        self.is_unknown = False
+        self.heard_at, self.is_unknown = time.monotonic(), False
         self.is_registered.set()
         print_line(f"{self.args.display_name} is {self.id}{f' in {league}' if league else ''}")
 
@@ -194,7 +217,6 @@ class Player:
         """Registers again if we may have missed the end, or the manager does not find us."""
         if not self.credentials["proves_itself"]:
             return
-        # Such a manager calls each new member at once.
         is_uncalled = self.called_at < self.applied_at < time.monotonic() - MAX_DELAY
         if is_uncalled and not self.args.relay:
             self.print_once("nobody can call this machine: start again with --relay")
@@ -207,12 +229,14 @@ class Player:
     def respond(self, body):
         """Returns the JSON-RPC reply to a request; None if it wants no reply."""
         try:
-            call = json.loads(body)
+            call = json.loads(body.decode("utf-8-sig"), parse_constant=int)  # no NaN
         except (ValueError, RecursionError):
-            return error_reply(None, -32700, "Parse error: this is not JSON")
-        if not isinstance(call, dict) or not isinstance(call.get("method"), str):
-            return error_reply(None, -32600, "Invalid Request: must be one object with a method")
-        call_id = call.get("id")
+            return error_reply(None, -32700, "Parse error: this is not JSON in UTF-8")
+        call_id = call.get("id") if isinstance(call, dict) else []
+        is_legal = not isinstance(call_id, (bool, list, dict))
+        if not is_legal or not isinstance(call.get("method"), str) or call.get("jsonrpc") != "2.0":
+            text = "Invalid Request: must be one object with jsonrpc 2.0, a method, and an id"
+            return error_reply(call_id if is_legal else None, -32600, text)
         message = call["params"] if isinstance(call.get("params"), dict) else {}
         message_type = str(message.get("message_type"))
         self.is_registered.wait(5)  # a request may overtake the answer to the registration
@@ -249,9 +273,12 @@ class Player:
             self.max_absence = MAX_ABSENCE_AT_THE_END if is_last else MAX_ABSENCE
         elif message_type == "GAME_OVER":
             self.add_to_history(message)
-        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR") and not self.is_own_fault(message):
-            self.print_once(f"{message.get('match_id') or message_type}: {explain(message)}")
-            self.is_unknown |= f"{message_type} {message.get('error_code')}" == "LEAGUE_ERROR E005"
+        elif message_type in ("GAME_ERROR", "LEAGUE_ERROR"):
+            match_id, code = str(message.get("match_id") or message_type), message.get("error_code")
+            # What is wrong with our choice was printed before.
+            if code not in ("E003", "E004") or "is_faulty" not in self.joined.get(match_id, {}):
+                self.print_once(f"{match_id}: {explain(message)}")
+            self.is_unknown |= (message_type, code) == ("LEAGUE_ERROR", "E005")
         elif message_type == "LEAGUE_COMPLETED" and not self.league_completed:  # it may be repeated
             self.print_end(message)
             self.league_completed = True
@@ -318,7 +345,9 @@ class Player:
                 hint = "; it must begin with `def choose(turn):`"
             elif type(error).__name__ in ("EOFError", "BdbQuit"):
                 hint = "; in a league it has no keyboard"
-            self.print_fault(call, f"fails{place}: {text}{hint}", f"{place} {type(error)}")
+            self.print_once(f"{call['match_id']}: your choose fails{place}: {text}{hint}",
+                            f"{place} {type(error)}")
+            match["is_faulty"] = True
             raise NoAnswer(f"its choose fails: {text}")
         if choice in legal:
             match["choices"][number] = choice
@@ -327,19 +356,10 @@ class Player:
             if hasattr(choice, "close"):  # a coroutine or a generator
                 choice.close()
                 hint = ": it must be a plain `def`, without `async` and `yield`"
-            text = f"returned {choice!r}, none of {json.dumps(legal)}{hint}"
-            self.print_fault(call, text, str(type(choice)))
+            match["is_faulty"] = True
+            text = f"your choose returned {choice!r}, none of {json.dumps(legal)}{hint}"
+            self.print_once(f"{call['match_id']}: {text}", str(type(choice)))
         return None if choice is None else str(choice)[:1000]
-
-    def print_fault(self, call, text, kind):
-        """Prints a fault of `choose`, unless one of its kind was printed before."""
-        self.faulty.add(call["match_id"])
-        self.print_once(f"{call['match_id']}: your choose {text}", kind)
-
-    def is_own_fault(self, message):
-        """Returns true for the referee's echo of a fault of `choose`, which was printed before."""
-        is_answer = message.get("error_code") in ("E003", "E004")
-        return is_answer and str(message.get("match_id")) in self.faulty
 
     def add_to_history(self, message):
         """Keeps the result of a match, unless the manager has not announced the match to us."""
@@ -347,18 +367,19 @@ class Player:
         if match_id not in self.announced and self.credentials["proves_itself"]:
             return
         match = self.joined.get(match_id) or self.announced[match_id]
-        opponent_id, choices = match["opponent_id"], result.get("choices")
-        if not isinstance(choices, dict):
-            choices = {}
+        opponent_id = match["opponent_id"]
+        choices = result["choices"] if isinstance(result.get("choices"), dict) else {}
         moves = result.get("moves")
         if not isinstance(moves, list):  # Even/Odd: a choice is the only move of each
             moves = [{"player_id": player_id, "move": choice}
                      for player_id, choice in choices.items() if choice]
         moves = [move for move in moves
                  if isinstance(move, dict) and {"player_id", "move"} <= {*move}]
-        self.history[match_id] = {
-            **result, "match_id": match_id, "opponent_id": opponent_id,
-            "round_id": match["round_id"], "choices": choices, "moves": moves}
+        past = {**result, "match_id": match_id, "opponent_id": opponent_id,
+                "round_id": match["round_id"], "choices": choices, "moves": moves}
+        if self.history.get(match_id) == past:
+            return  # we are told again, for example since this machine was asleep
+        self.history[match_id] = past
         reason = str(result.get("reason") or message.get("reason") or "")
         print_line(f"{match_id}: {self.sentence(result, choices, opponent_id, reason)}")
 
@@ -396,8 +417,8 @@ class Player:
         print_line(f"Champion: {with_id(champion)} with {points} points{also}")
         for row in rows:
             if row.get("player_id") == self.id:
-                place, own = row.get("rank"), row.get("points")
-                print_line(f"You are {place} of {len(rows)} with {own} points")
+                rank, own = row.get("rank"), row.get("points")
+                print_line(f"You are {rank} of {len(rows)} with {own} points")
 
     def print_once(self, text, kind=None):
         """Prints a problem, unless the same, or one of the same kind, was printed before."""
@@ -494,11 +515,9 @@ class Player:
         query = self.message("LEAGUE_QUERY", None, auth_token=self.credentials["token"],
                              league_id=self.credentials["league_id"], query_type="GET_NEXT_MATCH")
         reply, _ = call(self.args.address, "league_query", query, 2)
-        try:
+        with contextlib.suppress(KeyError, TypeError):  # no answer, or no match is assigned yet
             match = result_of(reply)["data"]["next_match"]
             self.announced[match["match_id"]] = {**match, "match_token": match["match_token"]}
-        except (KeyError, TypeError):
-            pass  # no answer, or no match is assigned yet
 
     # Step 6: save the token. A player that is restarted registers again with it.
 
@@ -516,9 +535,8 @@ class Player:
 
 
 class Relay:
-    """The manager of a player that nobody can call: passes on what the player asks the league's
-    manager, and asks that manager for the player's requests ("A player that only calls out" in the
-    protocol). The player is called at the address that it registers."""
+    """Stands between the manager and a player that nobody can call ("A player that only calls out"
+    in the protocol). The player is called at the address that it registers."""
 
     league_completed = False  # only the player knows
 
@@ -698,12 +716,14 @@ def call(url, method, params, timeout=10):
 
 
 def explain(error):
-    """Returns the problem that an error of the league names, or else the whole error."""
+    """Returns the problem that an error of the league names, or else its description."""
     context = error["context"] if isinstance(error.get("context"), dict) else {}
     if not isinstance(context.get("problem"), str):
-        return json.dumps(error)
+        return f"{error.get('error_code')} {error.get('error_description')}"
     field = f"{context['field']}: " if context.get("field") else ""
-    return f"{error.get('error_code')} {field}{context['problem']}"
+    text = f"{error.get('error_code')} {field}{context['problem']}"
+    late = ": does choose loop or sleep, wait for input or a lock, or is this machine busy?"
+    return text + (late if text[:4] == "E001" and "CHOOSE" in str(context.get("expected")) else "")
 
 
 def sanitize(text):
@@ -767,6 +787,8 @@ def manager_url(url, parser):
     url = url if "://" in url else f"http://{url}"
     url = re.split("[#?]", url)[0].rstrip("/")  # the address of the page is the same manager
     url = url if url.count("/") > 2 else f"{url}/mcp"
+    if url.startswith("https:") and not call("http" + url[5:], "ping", {}, 2)[1]:
+        parser.error(f"--manager: the league manager there has no https; type http{url[5:]}")
     match = re.fullmatch(r"https?://(\[[^\s/@]+\]|[^\s/@:]+)(?::(\d{1,5}))?/\S*", url)
     if not match or int(match[2] or 1) not in range(1, 65536):
         parser.error(f"--manager: got {url!r}, expected an address like http://10.0.0.5:8000")
@@ -815,8 +837,12 @@ def end_with_stdin():
 
 def play(args, choose, player=Player):
     """Plays until the league is over, or with --stay league after league."""
-    for stream in (sys.stdout, sys.stderr):  # not every terminal knows every letter
-        stream.reconfigure(errors="replace", encoding=None if stream.isatty() else "utf-8")
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name) or open(os.devnull, "w")  # None if it is closed
+        stream.flush()
+        encoding = stream.encoding if stream.isatty() else "utf-8"
+        setattr(sys, name, Output(stream.buffer, encoding, "replace"))  # "?" for unknown letters
+        setattr(sys, f"__{name}__", stream)  # if nobody kept it, it would close the buffer
     os.umask(0o077)  # only we may read our files: they contain a token
     random.seed(args.seed and f"{args.seed} {args.player_id}")
     if args.until_stdin_closes:
@@ -834,6 +860,13 @@ def play(args, choose, player=Player):
     way = "through its relay" if args.relay else f"listening on {current_url(args)}"
     print_line(f"waiting for the league manager at {args.manager}, {way}")
     server.start(player(choose, args, file, credentials))
+
+    def hang_up(*_):  # the terminal was closed: we play on to the end of this league
+        args.stay = False
+        if not server.player.announced:
+            os._exit(129)
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) == signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, hang_up)  # Windows has none, and nohup ignores it
     while True:
         server.player.register()
         while not server.player.is_finished.wait(CHECK_INTERVAL):
@@ -850,10 +883,9 @@ def play(args, choose, player=Player):
 def stand_in(parser):
     """Starts a player where nobody can call this machine, and stands in for it: python3
     league_player.py --manager http://10.0.0.5:8000 -- ./ada --display-name Ada. The command after
-    -- is any player of the league, in any language. It gets --manager and an address of this
-    program in addition, must register there, and is called at the contact_endpoint of its
-    registration. Its standard input is empty, and closes when this program ends. A player in Python
-    needs no command: it has --relay."""
+    -- is any player of the league, in any language. It gets --manager in addition, must register
+    there, and is called at its contact_endpoint. Its standard input closes when this program ends.
+    A player in Python needs no command: it has --relay."""
     parser.add_argument("--manager", metavar="URL", help=OPTIONS[0][2])
     parser.add_argument("--until-stdin-closes", action="store_true", help=OPTIONS[-1][2])
     parser.add_argument("command", nargs="+", help="the command of the player, like ./ada --stay")

@@ -5,6 +5,10 @@
 //! shows how). In each match it calls `choose`, in a thread of its own: take your time, but not
 //! longer than `turn.time_left()`. To keep something from one call to the next, put it into a
 //! `static` with a `Mutex` around it.
+//!
+//! `println!` panics if nobody reads the output any more, as after `| head`; this does not:
+//! `let _ = writeln!(std::io::stdout(), "…");` (`use std::io::Write;`). A player whose terminal is
+//! closed ends, unless it was started with `nohup`.
 
 use league::player::{Parity, Parity::Even, Parity::Odd, Turn, run};
 use std::process::ExitCode;

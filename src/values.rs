@@ -21,8 +21,10 @@ pub const MAX_QUOTED_CHARS: usize = 200;
 
 /// Checks the name under which people know an agent. An error says what is legal.
 pub fn check_display_name(text: &str) -> Result<(), &'static str> {
-    let is_legal = (1..=50).contains(&text.chars().count());
-    is_legal.then_some(()).ok_or("1 to 50 characters")
+    let is_legal = (1..=50).contains(&text.chars().count()) && text != "NAME";
+    is_legal
+        .then_some(())
+        .ok_or("1 to 50 characters, and not NAME")
 }
 
 /// Checks the version of an agent. An error says what is legal.

@@ -200,7 +200,7 @@ fn tool_copies_the_small_league() {
     // A name that is taken, or that no program can have, changes nothing.
     for (name, code, problem) in [
         ("mine", 1, "bin/mine: "),
-        ("../mine", 2, "a name has letters"),
+        ("../mine", 2, "expected small letters"),
     ] {
         let mut refused = small.spawn("league", &format!("new {name} --small"));
         assert_eq!(refused.wait().code(), Some(code));
@@ -508,7 +508,7 @@ LEAGUE_QUERY player:P01 | {"auth_token": "MY"} | E003
 LEAGUE_QUERY player:P01 | {"auth_token": "MY", "query_type": "GET_STANDINGS", "protocol": "league.v1"} | E018
 LEAGUE_QUERY player:P01 | {"auth_token": "MY", "query_type": "GET_STANDINGS", "timestamp": "now"} | E021
 MATCH_RESULT_REPORT player:P01 | REPORT | E015
-LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "", "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED display_name: must be 1 to 50 characters
+LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "", "version": "1.0.0", "game_types": ["even_odd"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED display_name: must be 1 to 50 characters, and not NAME
 LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "A", "version": "1", "game_types": ["even_odd"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED version: must be MAJOR.MINOR.PATCH, like 1.0.0
 LEAGUE_REGISTER_REQUEST player:P07 | {"player_meta": {"display_name": "A", "version": "1.0.0", "game_types": ["chess"], "contact_endpoint": "http://localhost:1/mcp"}} | REJECTED Unsupported game type: this league plays even_odd
 START_LEAGUE launcher | {} | waiting 2 of at least 2 players and 0 of at least 1 referee are here

@@ -22,13 +22,13 @@ use league::net::http::Response;
 use league::net::log::Level;
 use league::net::sync::{lock, spawn};
 use league::program::args::{Args, Exit};
-use league::program::log_folder;
 use league::program::storage::{self, Access};
 use league::program::terminal::{print_error, print_line, sanitize};
+use league::program::{load_config, log_folder};
 use league::protocol::{AgentKind, LeaguePhase};
 use league::system::restart_process;
 use std::fs::File;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -88,6 +88,7 @@ pub struct Setup {
 /// Runs a manager until its league is over. If the operator has ordered a new lobby, the same
 /// command is run again in the place of this process.
 pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
+    check_port(&args)?;
     let hooks = Arc::new(ToolHooks::new(&args, setup));
     manager::run(args, Arc::clone(&hooks) as Arc<dyn ManagerHooks>)?;
     if let Some(problem) = lock(&hooks.problem).take() {
@@ -98,6 +99,26 @@ pub fn run(args: Args, setup: Setup) -> Result<(), Exit> {
         None => Ok(()),
         Some(port) => Ok(restart_process(port, true)?),
     }
+}
+
+/// Refuses a port of this machine at which a program answers. macOS and Windows would let a league
+/// for this machine listen beside one for all machines, and take its calls.
+pub fn check_port(args: &Args) -> Result<(), Exit> {
+    let default = load_config(args)?
+        .system
+        .network
+        .default_league_manager_port;
+    let port = args.number("--port", 0..=u16::MAX)?.unwrap_or(default);
+    let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+    let answers = TcpStream::connect_timeout(&address, CHECK_INTERVAL).is_ok();
+    if answers && !args.has("--restarted") {
+        return Err(Exit::usage(format!(
+            "port {port} is in use; end the program that has it, or choose another with --port N \
+             (make: PORT=9000)"
+        )));
+    }
+
+    Ok(())
 }
 
 /// The tool within a manager.

@@ -462,11 +462,13 @@ fn taken(member: &Member) -> String {
     let id = &member.id;
     let hint = match member.kind {
         AgentKind::Player => {
-            format!("{id} lost it and does not answer, the operator can remove {id} and restore it")
+            format!(
+                "start {id} in its folder, another with its own --port, or have {id} removed and restored"
+            )
         }
-        _ => format!("{id} lost it, it is let in again while no referee is left"),
+        _ => format!("if {id} lost it, it is let in again while no referee is left"),
     };
-    format!("is {id}'s, whose token must come with the request; if {hint}")
+    format!("is {id}'s, whose token must come with the request; {hint}")
 }
 
 /// Rejects an agent that comes after the start.

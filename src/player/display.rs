@@ -2,7 +2,7 @@
 //! author can act on. Texts of others are cut, and tokens and control characters in them replaced.
 
 use crate::program::terminal::{MAX_NAME, describe_result, plural, sanitize};
-use crate::protocol::{GameError, GameResult, LeagueCompleted};
+use crate::protocol::{ErrorCode, GameError, GameResult, LeagueCompleted};
 use crate::values::{MAX_QUOTED_CHARS, truncate};
 
 /// Returns a line about a match.
@@ -33,6 +33,9 @@ pub fn game_error(error: &GameError) -> String {
 
     if let Some(consequence) = &error.consequence {
         text += &format!("; {}", truncate(consequence, MAX_QUOTED_CHARS));
+    }
+    if error.error_code == ErrorCode::Timeout && error.action_required.starts_with("CHOOSE") {
+        text += "; does choose loop or sleep, wait for input or a lock, or is this machine busy?";
     }
     about_match(&error.match_id, &text)
 }

@@ -6,6 +6,7 @@ use crate::json::is_similar;
 use std::collections::BTreeMap;
 use std::env;
 use std::fmt::Display;
+use std::io::{self, ErrorKind};
 use std::ops::RangeInclusive;
 use std::process::ExitCode;
 use std::str::FromStr;
@@ -76,9 +77,13 @@ impl Exit {
     }
 }
 
-impl From<std::io::Error> for Exit {
-    fn from(error: std::io::Error) -> Exit {
-        Exit::failure(error.to_string())
+impl From<io::Error> for Exit {
+    fn from(error: io::Error) -> Exit {
+        let mut message = error.to_string();
+        if [ErrorKind::PermissionDenied, ErrorKind::ReadOnlyFilesystem].contains(&error.kind()) {
+            message += "; name folders that you may write with --data DIR and --logs DIR";
+        }
+        Exit::failure(message)
     }
 }
 

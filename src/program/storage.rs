@@ -99,7 +99,9 @@ pub fn lock(path: &Path) -> io::Result<File> {
     let locked = system::retry(|| Ok(file.try_lock()?));
     locked.map_err(|error| {
         let problem = match error.kind() {
-            io::ErrorKind::WouldBlock => "another program is running on it; end that one".into(),
+            io::ErrorKind::WouldBlock => {
+                "another program is running on it, perhaps in another terminal; end that one".into()
+            }
             _ => format!("this file system cannot lock files ({error})"),
         };
         let text = format!(

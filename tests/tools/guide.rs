@@ -16,7 +16,7 @@ const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.r
 /// Options that no help of these programs lists: those of Cargo, the Inspector, `unshare` and
 /// `player.py`, and two that programs give to programs.
 const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
-    --nocapture --of --open --path --player --referee --relay --release --restarted --test --transport \
+    --locked --nocapture --of --open --path --player --referee --relay --release --restarted --test --transport \
     --until-stdin-closes";
 /// The programs whose options are checked.
 const OURS: &str = "league referee player cargo";

@@ -10,6 +10,7 @@
 use crate::classroom::rehearsal::{PLAYS, rehearse};
 use crate::classroom::relay::Relays;
 use crate::files::provide_config;
+use crate::running::check_port;
 use league::manager::league::{League, Member};
 use league::manager::{self, Manager, ManagerHooks};
 use league::net::agent::Tool;
@@ -62,6 +63,7 @@ LEAGUE_COMPLETED        | own     | "result" | warn | LEAGUE_COMPLETED is taken"
 /// Runs a manager that examines the player that registers.
 pub fn run(mut args: Args) -> Result<(), Exit> {
     provide_config(&args)?;
+    check_port(&args)?;
     let folder = env::temp_dir().join(format!("league-check-{}", secret(32)));
     args.set("--data", &folder.to_string_lossy());
     args.set("--logs", &folder.join("logs").to_string_lossy());
@@ -239,7 +241,7 @@ fn exit(verdict: &str) -> Exit {
         return Exit { code: 0, message };
     }
 
-    print_line("bin/adapter.py may translate for it: python3 bin/adapter.py --help");
+    print_line("bin/adapter.py translates for other dialects: python3 bin/adapter.py --help");
     let text = format!("it would NOT play in our league: it {verdict}");
     print_line(&sanitize(&text));
     Exit::failure("")

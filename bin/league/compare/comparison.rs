@@ -199,15 +199,10 @@ impl<'a> Comparison<'a> {
         Sample::of(self.entries.iter().map(|entry| entry.old))
     }
 
-    /// Returns the evidence, from -1 to 1. A player that has lost technically is not better.
+    /// Returns the evidence, from -1 to 1.
     fn evidence(&self) -> f64 {
         let differences = self.entries.iter().map(|entry| entry.new - entry.old);
-        let evidence = evidence(&differences.collect::<Vec<f64>>(), self.blocks);
-        if evidence >= 1.0 && self.new.technical_losses > Some(0) {
-            return -1.0;
-        }
-
-        evidence.clamp(-1.0, 1.0)
+        evidence(&differences.collect::<Vec<f64>>(), self.blocks).clamp(-1.0, 1.0)
     }
 
     /// Returns `  cycle  16   ada 1.347, eve 1.321   better: 24 %`.
@@ -255,12 +250,12 @@ impl<'a> Comparison<'a> {
              {new}: {unit} {new_points}\n  \
              {old}: {unit} {old_points}\n\
              Such an answer is wrong in at most 5 of 100. \"Not better\" means: not by\n\
-             {DELTA} points a match or more.\n\n\
+             {DELTA} points a match or more. A technical loss counts with its points.\n\n\
              {new} gains against\n{by_rival}"
         ))
     }
 
-    /// Returns a line for each rival, with what the new player gains: `  even            +0.31`.
+    /// Returns a line for each rival, with what the new player gains: `  even   +0.31 ± 0.02`.
     fn by_rival(&self) -> String {
         let mut gains = Vec::new();
         for rival in &self.rivals {
@@ -269,14 +264,14 @@ impl<'a> Comparison<'a> {
                 .iter()
                 .filter(|entry| entry.rival.id == rival.id);
             let differences = Sample::of(entries.map(|entry| entry.new - entry.old));
-            gains.push((differences.mean, shown_name(rival)));
+            gains.push((differences, shown_name(rival)));
         }
 
-        gains.sort_by(|(one, _), (other, _)| other.total_cmp(one));
+        gains.sort_by(|(one, _), (other, _)| other.mean.total_cmp(&one.mean));
 
         let mut lines = Vec::new();
-        for (gain, rival) in gains {
-            lines.push(format!("  {rival:<17} {gain:+.2}"));
+        for (Sample { mean, error, .. }, rival) in gains {
+            lines.push(format!("  {rival:<17} {mean:+.2} ± {error:.2}"));
         }
 
         lines.join("\n")

@@ -119,12 +119,10 @@ pub fn report(view: &LeagueView, own_names: &[String]) -> String {
         report += &format!("\n{line}  {}", row.sample.grade(points));
     }
 
-    report += &format!("\n\ncompared with {name}, which gets {points:.2}");
-    if report.contains('?') {
-        report += "\n\"?\": perhaps by luck, play more cycles";
-    }
-
     report
+        + &format!("\n\ncompared with {name}, which gets {points:.2}")
+        + "\nbetter, worse: by more than three times its ±; with \"?\": two to three times\n\
+            the same: by less, which may be luck; too few: below 10 matches"
 }
 
 /// Returns how many matches were played to their end.
@@ -184,11 +182,10 @@ fn row(
     for gain in gains.iter().filter(|gain| *gain.player == player.id) {
         if rivals.iter().any(|rival| rival.id == *gain.opponent) {
             matches += 1;
-            samples.extend(if has_draws {
-                gain.expected
-            } else {
-                Some(gain.points)
-            });
+            // A technical loss counts its points. To win by one shows nothing.
+            let counts_points = !has_draws || gain.points <= 0.0;
+            let points = counts_points.then_some(gain.points);
+            samples.extend(gain.expected.or(points));
         }
     }
 

@@ -221,7 +221,7 @@ impl Children {
 }
 
 /// Starts the process of an agent. What a player writes is printed with its name.
-fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
+pub fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
     let mut process = command.spawn().map_err(|error| explain(command, error))?;
     if let Some(player) = player {
         output::print_output(&player.name, &mut process);
@@ -373,10 +373,12 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
             "its first line names no program of this system, or ends as in Windows, with CR LF"
                 .into()
         }
-        _ => "a player of your own: league new ada (make agent NAME=ada), cargo build".into(),
+        _ if path.to_string_lossy().starts_with("py") => {
+            "Python is not installed, or is called python, python3 or py here".into()
+        }
+        _ => "cargo build makes the programs, league new ada (make agent NAME=ada) a player".into(),
     };
-    let error = io::Error::new(error.kind(), format!("{error}; {hint}"));
-    storage::with_path(path, error)
+    io::Error::other(format!("{}: {error}; {hint}", path.display()))
 }
 
 /// Returns the program of that name in the folder of this one, if there is one.

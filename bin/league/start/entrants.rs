@@ -64,6 +64,26 @@ pub fn words(command: &str) -> Vec<&str> {
     words
 }
 
+/// Returns the commands of a list with commas between them, which may have commas in quotation
+/// marks.
+pub fn commands(list: &str) -> Vec<&str> {
+    let (mut quote, mut last) = (None, ',');
+    let commands = list.split(|c: char| {
+        let is_start = last == ',' || last.is_whitespace();
+        match quote {
+            None if is_start && matches!(c, '"' | '\'') => quote = Some(c),
+            Some(open) if open == c => quote = None,
+            _ => {}
+        }
+        last = c;
+        c == ',' && quote.is_none()
+    });
+    commands
+        .map(str::trim)
+        .filter(|command| !command.is_empty())
+        .collect()
+}
+
 /// Returns entrants as the lines of a file.
 pub fn text(entrants: &[Entrant]) -> String {
     let mut text = String::new();
@@ -83,7 +103,7 @@ pub fn read(path: &Path) -> Result<Vec<Entrant>, Exit> {
 fn parse(text: &str) -> Result<Vec<Entrant>, String> {
     let mut entrants = Vec::new();
     let mut lines = BTreeMap::new();
-    for (number, line) in (1..).zip(text.trim_start_matches('\u{feff}').lines()) {
+    for (number, line) in (1..).zip(text.lines()) {
         if line.trim().is_empty() {
             continue;
         }

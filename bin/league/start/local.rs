@@ -261,13 +261,8 @@ fn own_commands(args: &Args) -> Vec<&str> {
         return vec![new, args.text("--old").unwrap_or("random")];
     }
 
-    let mut commands = Vec::new();
-    for value in args.all("--mine") {
-        commands.extend(value.split(',').map(str::trim));
-    }
-
-    commands.retain(|command| !command.is_empty());
-    commands
+    let values = args.all("--mine").iter();
+    values.flat_map(|value| entrants::commands(value)).collect()
 }
 
 /// Returns the names of the user's own players: those of the command line, or those of a file that

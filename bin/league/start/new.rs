@@ -1,12 +1,12 @@
 //! `league new`: a player of your own in this repository, a copy of a template in Rust or Python;
 //! or a copy of the small league, which the labs of the guide change.
 
+use crate::players::{by_hand, strategies};
 use crate::show::page::PLAYER_TEMPLATE;
 use league::program::args::{Exit, Usage};
 use league::program::storage::{Access, replace};
 use league::program::terminal::print_line;
 use league::system::PYTHON;
-use league::values;
 use std::fs::{self, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -21,8 +21,19 @@ pub const USAGE: Usage = Usage {
 };
 
 const MANIFEST: &str = "Cargo.toml";
-/// Names that Cargo keeps for itself.
-const CARGO_NAMES: [&str; 4] = ["build", "deps", "examples", "incremental"];
+/// Names that Cargo keeps for itself, and those of devices of Windows, some with a number.
+const RESERVED: [&str; 10] = [
+    "build",
+    "deps",
+    "examples",
+    "incremental",
+    "aux",
+    "com",
+    "con",
+    "lpt",
+    "nul",
+    "prn",
+];
 
 /// Makes a player, and prints what to do with it.
 pub fn run(name: &str) -> Result<(), Exit> {
@@ -67,25 +78,29 @@ pub fn run(name: &str) -> Result<(), Exit> {
     Ok(())
 }
 
-/// Checks that Cargo or Python has no other use for the name of a player.
+/// Checks that nobody has another use for the name of a player.
 fn check_name(name: &str, stem: &str) -> Result<(), Exit> {
     let is_name = stem.starts_with(|c: char| c.is_ascii_lowercase())
         && (stem.chars()).all(|c| matches!(c, 'a'..='z' | '0'..='9' | '_'));
-    if !is_name || CARGO_NAMES.contains(&name) {
-        return Err(Exit::usage(format!(
+    let is_reserved = RESERVED.contains(&stem.trim_end_matches(|c: char| c.is_ascii_digit()));
+    let problem = if !is_name || is_reserved {
+        format!(
             "got {name:?}, expected small letters, digits and _, like ada or eve.py, and no name of \
-             Cargo's own"
-        )));
-    }
+             Cargo or of a device"
+        )
+    } else if strategies::all_names().any(|strategy| strategy == name) || by_hand::is_by_hand(name)
+    {
+        format!("MINE={name} is another player, which is here already; take a name like my_{name}")
+    } else if name != stem && is_python_module(stem) {
+        format!(
+            "{name} would hide Python's own module {stem} from all players in bin; take a name \
+             like my_{name}"
+        )
+    } else {
+        return Ok(());
+    };
 
-    if name != stem && is_python_module(stem) {
-        return Err(Exit::usage(format!(
-            "{name} would hide Python's own module {stem} from all players in bin; take another \
-             name, like my_{name}"
-        )));
-    }
-
-    Ok(())
+    Err(Exit::usage(problem))
 }
 
 /// Returns true if Python's library has a module of this name.
@@ -101,7 +116,7 @@ fn is_python_module(name: &str) -> bool {
 
 /// Copies the small league to `bin/NAME`, and adds its programs to the manifest.
 pub fn copy_small_league(name: &str) -> Result<(), Exit> {
-    values::check_identifier(name).map_err(|legal| Exit::usage(format!("a name has {legal}")))?;
+    check_name(name, name)?;
     let folder = format!("bin/{name}");
     let mut manifest = OpenOptions::new().append(true).open(MANIFEST)?;
     fs::create_dir(&folder).map_err(|error| Exit::failure(format!("{folder}: {error}")))?;

@@ -1,7 +1,7 @@
 //! `league small`: a league of the programs in `bin/small`, on this machine: the manager, a
 //! referee, and the players. If one of them fails, all end.
 
-use crate::start::children::installed_program;
+use crate::start::children::{installed_program, start_process};
 use league::program::args::{Args, Exit, Usage};
 use league::program::load_config;
 use league::program::terminal::{print_error, print_line};
@@ -48,7 +48,7 @@ fn play(args: &Args, programs: &mut Vec<Program>) -> Result<(), Exit> {
     let seed = args.number("--seed", 0..=u64::MAX)?;
     let seed = seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
     let mut manager = command("small_manager", &format!("--players {players}"));
-    let mut process = manager.stdout(Stdio::piped()).spawn()?;
+    let mut process = start_process(manager.stdout(Stdio::piped()), None)?;
     let output = process.stdout.take().map(BufReader::new);
     let name = "the manager".to_string();
     programs.push(Program { name, process });
@@ -68,7 +68,7 @@ fn play(args: &Args, programs: &mut Vec<Program>) -> Result<(), Exit> {
             if kind == AgentKind::Player && n % 2 == 0 {
                 options += " --always even";
             }
-            let process = command(&format!("small_{kind}"), &options).spawn()?;
+            let process = start_process(&mut command(&format!("small_{kind}"), &options), None)?;
             programs.push(Program { name, process });
         }
     }
