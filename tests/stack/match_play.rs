@@ -341,7 +341,19 @@ fn run_command(command: &str) -> String {
     if let Some(error) = log.errors[1].first() {
         output += &format!("context {}\n", json!(error.context));
     }
-    output + &describe(outcome.as_ref())
+    count_escapes(output + &describe(outcome.as_ref()))
+}
+
+/// Writes the number of equal escapes behind the first one, in brackets.
+fn count_escapes(mut text: String) -> String {
+    for escape in [r"\u{1b}", r"\\u{1b}", r"\u001b", r"\\u001b"] {
+        for count in (2..=600).rev() {
+            if text.contains(&escape.repeat(2)) {
+                text = text.replace(&escape.repeat(count), &format!("{escape}({count})"));
+            }
+        }
+    }
+    text
 }
 
 #[test]
