@@ -70,7 +70,7 @@ impl Manager {
     }
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
-    fn step(&self) {
+    pub fn step(&self) {
         let (store, contacts) = (&self.store, &self.contacts);
         let available =
             store.read(|league| contacts.with(|table| table.available_referees(league)));

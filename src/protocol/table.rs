@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// A message of one type, or an enum of several: it can be written and parsed.
-pub trait Message: Serialize + Sized {
+pub trait Message: Serialize + Sized + 'static {
     /// Returns the `message_type` on the wire.
     fn name(&self) -> &'static str;
 

@@ -1,4 +1,5 @@
-//! The clocks: those of the system, or in a test the times that it has set for its thread.
+//! The clocks: those of the system, or in a test the times that it has set for its thread. Where time
+//! is simulated, no thread is started, nothing is logged, and no problem is printed.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -11,6 +12,11 @@ thread_local! {
 /// Sets both clocks of this thread. They stand still until they are set again.
 pub fn set(instant: Instant, utc: OffsetDateTime) {
     SET.set(Some((instant, utc)));
+}
+
+/// Returns true if the clocks of this thread are set: a whole league is simulated.
+pub fn is_simulated() -> bool {
+    SET.get().is_some()
 }
 
 /// Returns the clock that never jumps.
