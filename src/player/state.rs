@@ -188,11 +188,17 @@ impl PlayerState {
         from.credentials.proves_itself && table.iter().any(is_wrong)
     }
 
-    /// Asks the manager about a message: once, and not too often.
+    /// Asks the manager about a message: once, and not too often. The question about our results waits,
+    /// since it may be the last chance; an invitation is refused, since others may send many.
     fn ask(&mut self, from: &mut Sender, query: QueryType, now: Instant) -> Result<(), Pause> {
-        let is_early = (self.asked_at).is_some_and(|time| now < time + QUERY_INTERVAL);
-        if is_early || mem::replace(&mut from.has_asked, true) {
-            return Ok(());
+        let time_left = self.asked_at.map(|time| (time + QUERY_INTERVAL) - now);
+        match time_left.filter(|time| !time.is_zero() && !from.has_asked) {
+            Some(time) if matches!(query, QueryType::GetPlayerStats) => {
+                return Err(Pause::Wait(time));
+            }
+            Some(_) => return Ok(()),
+            None if mem::replace(&mut from.has_asked, true) => return Ok(()),
+            None => {}
         }
         self.asked_at = Some(now);
         Err(Pause::Ask(query))

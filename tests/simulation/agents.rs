@@ -4,9 +4,7 @@
 use super::replay::{Replay, Want};
 use super::world::{Answer, Id, Kind, Ticket, World, ms};
 use league::games::match_result;
-use league::json::decode;
 use league::manager::contact::Call as ManagerCall;
-use league::manager::notifications::Notification;
 use league::manager::{Manager, NoManagerHooks};
 use league::net::agent::{Agent, HandlerError, Request};
 use league::net::call_error::CallError;
@@ -17,13 +15,13 @@ use league::program::attempts::Attempts;
 use league::program::credentials::Credentials;
 use league::protocol::{
     AgentKind, AgentMeta, EVEN_ODD, Envelope, ErrorCode, GameOver, LeagueCompleted, LeagueQuery,
-    LeagueRegisterRequest, ManagerRequest, MatchResult, MatchResultReport, Message, PlayerRequest,
+    LeagueRegisterRequest, ManagerRequest, MatchResultReport, Message, PlayerRequest,
     ProtocolError, QueryType, RefereeRegisterRequest, Reply,
 };
 use league::referee::tasks::{Assignment, MANAGER, Sending, Tasks};
 use league::values::{clock, constant_time_eq};
 use serde_json::{Value, json};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::rc::Rc;
@@ -46,7 +44,11 @@ fn endpoint(id: Id) -> String {
 }
 
 fn agent_at(endpoint: &str) -> Id {
-    let port = endpoint.rsplit(':').next().unwrap().trim_end_matches("/mcp");
+    let port = endpoint
+        .rsplit(':')
+        .next()
+        .unwrap()
+        .trim_end_matches("/mcp");
     port.parse::<Id>().unwrap() - 7000
 }
 
@@ -93,7 +95,10 @@ impl Server {
         };
         let awaited = (world.players.len() as u32, world.referees.len() as u32);
         manager.automatic_start = Some(awaited);
-        manager.contacts.with(|table| table.automatic_start = Some(awaited));
+        manager.lead = world.lead;
+        manager
+            .contacts
+            .with(|table| table.automatic_start = Some(awaited));
         world.server = Some(Server {
             manager: Arc::new(manager),
             called: BTreeSet::new(),
@@ -104,11 +109,17 @@ impl Server {
 
     /// Plans the next step of the round loop.
     fn plan(world: &mut World, delay: Duration) {
-        let Some(server) = &mut world.server else { return };
+        let Some(server) = &mut world.server else {
+            return;
+        };
         server.planned += 1;
         let number = server.planned;
         world.after(0, delay, &"round loop".into(), move |world| {
-            if world.server.as_ref().is_some_and(|server| server.planned == number) {
+            if world
+                .server
+                .as_ref()
+                .is_some_and(|server| server.planned == number)
+            {
                 Server::work(world);
             }
         });
@@ -124,12 +135,15 @@ impl Server {
             manager.step();
         }
 
-        let is_over = (manager.store).read(|league| league.started && league.open_round().is_none());
+        let is_over =
+            (manager.store).read(|league| league.started && league.open_round().is_none());
         if is_over && manager.may_end() && manager.close().is_ok() {
             return world.close();
         }
 
-        let ids = manager.store.read(|league| league.members.keys().cloned().collect::<Vec<_>>());
+        let ids = manager
+            .store
+            .read(|league| league.members.keys().cloned().collect::<Vec<_>>());
         let mut wait = STEP_INTERVAL;
         for id in ids {
             let server = world.server.as_mut().unwrap();
@@ -149,12 +163,15 @@ impl Server {
 
     /// Makes a call to an agent.
     fn send(world: &mut World, manager: &Manager, id: String, call: ManagerCall) {
-        let Some((member, announcement, match_token)) = manager.contacts.receiver(&id, &call) else {
+        let Some((member, announcement, match_token)) = manager.contacts.receiver(&id, &call)
+        else {
             return Server::record(world, &id, &call, Ok(Value::Null));
         };
         let message = match (announcement, call.notification) {
             (Some(own), _) => Some(own.into()),
-            (None, told) => told.and_then(|told| manager.store.read(|league| league.message_of(told))),
+            (None, told) => {
+                told.and_then(|told| manager.store.read(|league| league.message_of(told)))
+            }
         };
         let message = message.map(|mut message| {
             if let PlayerRequest::RoundAnnouncement(round) = &mut message {
@@ -167,7 +184,10 @@ impl Server {
         }
 
         let to = agent_at(&member.meta.contact_endpoint);
-        let name = message.as_ref().map_or("ping", |message| message.name()).to_string();
+        let name = message
+            .as_ref()
+            .map_or("ping", |message| message.name())
+            .to_string();
         let envelope = Envelope {
             auth_token: Some(member.token.clone()),
             ..Envelope::new("league_manager", "conv-notification")
@@ -195,8 +215,10 @@ impl Server {
     }
 
     fn record(world: &mut World, id: &str, call: &ManagerCall, answer: Answer) {
-        world.note_told(id, call.notification, &answer);
-        let Some(server) = &mut world.server else { return };
+        world.note_call(id, &answer);
+        let Some(server) = &mut world.server else {
+            return;
+        };
         server.called.remove(id);
         server.manager.contacts.record(id, call, &answer);
         Server::plan(world, Duration::ZERO);
@@ -223,7 +245,9 @@ pub fn ask_manager(
     done: impl FnOnce(&mut World, Answer) + 'static,
 ) {
     let name = match &message {
-        ManagerRequest::MatchResultReport(report) => format!("{} {}", message.name(), report.match_id),
+        ManagerRequest::MatchResultReport(report) => {
+            format!("{} {}", message.name(), report.match_id)
+        }
         _ => message.name().into(),
     };
     let arrive = move |world: &mut World, ticket: Ticket| {
@@ -240,7 +264,11 @@ pub fn ask_manager(
 /// and true if they are new.
 fn register(world: &mut World, id: Id, then: fn(&mut World, Id, Arc<Credentials>, bool)) {
     let is_referee = id <= world.referees.len();
-    let kind = if is_referee { AgentKind::Referee } else { AgentKind::Player };
+    let kind = if is_referee {
+        AgentKind::Referee
+    } else {
+        AgentKind::Player
+    };
     let known = world.credentials(id).clone();
     let (name, key) = (world.name(id), format!("{:032}", world.seed + id as u64));
     let meta = AgentMeta {
@@ -263,35 +291,45 @@ fn register(world: &mut World, id: Id, then: fn(&mut World, Id, Arc<Credentials>
     };
 
     let timeout = world.program.config.registration_limit(kind);
-    ask_manager(world, id, timeout, envelope, message, move |world, answer| {
-        let answer = answer.unwrap_or_default();
-        if answer["status"] == "REJECTED" {
-            world.count("registration rejected");
-            return world.end(id);
-        }
-        if answer["status"] != "ACCEPTED" {
-            let delay = Attempts::endless(world.program.config.system.retry_policy).first_delay();
-            return world.after(id, delay, &"registration".into(), move |world| register(world, id, then));
-        }
+    ask_manager(
+        world,
+        id,
+        timeout,
+        envelope,
+        message,
+        move |world, answer| {
+            let answer = answer.unwrap_or_default();
+            if answer["status"] == "REJECTED" {
+                world.count("registration rejected");
+                return world.end(id);
+            }
+            if answer["status"] != "ACCEPTED" {
+                let delay =
+                    Attempts::endless(world.program.config.system.retry_policy).first_delay();
+                return world.after(id, delay, &"registration".into(), move |world| {
+                    register(world, id, then)
+                });
+            }
 
-        let text = |key: &str| answer[key].as_str().map(String::from);
-        let agent_id = text("player_id").or(text("referee_id")).unwrap();
-        let token = text("auth_token");
-        let is_new = known.is_none_or(|known| known.token != token);
-        let credentials = Arc::new(Credentials {
-            agent_id,
-            registration_key: key,
-            league_id: text("league_id").unwrap(),
-            manager: endpoint(0),
-            endpoint: endpoint(id),
-            folder: PathBuf::new(),
-            token,
-            proves_itself: answer["proves_itself"] == true,
-            is_over: false,
-        });
-        *world.credentials(id) = Some(Arc::clone(&credentials));
-        then(world, id, credentials, is_new);
-    });
+            let text = |key: &str| answer[key].as_str().map(String::from);
+            let agent_id = text("player_id").or(text("referee_id")).unwrap();
+            let token = text("auth_token");
+            let is_new = known.is_none_or(|known| known.token != token);
+            let credentials = Arc::new(Credentials {
+                agent_id,
+                registration_key: key,
+                league_id: text("league_id").unwrap(),
+                manager: endpoint(0),
+                endpoint: endpoint(id),
+                folder: PathBuf::new(),
+                token,
+                proves_itself: answer["proves_itself"] == true,
+                is_over: false,
+            });
+            *world.credentials(id) = Some(Arc::clone(&credentials));
+            then(world, id, credentials, is_new);
+        },
+    );
 }
 
 impl World {
@@ -333,11 +371,17 @@ impl Referee {
 
     pub fn crash(&mut self, program: &Program) {
         let credentials = self.credentials.take();
-        *self = Referee { credentials, ..Referee::new(program) };
+        *self = Referee {
+            credentials,
+            ..Referee::new(program)
+        };
     }
 
     pub fn folder(&self, world: &World) -> PathBuf {
-        let name = self.credentials.as_ref().map_or("none", |own| &own.agent_id);
+        let name = self
+            .credentials
+            .as_ref()
+            .map_or("none", |own| &own.agent_id);
         world.folder.join("referees").join(name)
     }
 
@@ -349,23 +393,33 @@ impl Referee {
             if referee.is_registered {
                 return Referee::plan(world, id, Duration::ZERO);
             }
-            world.after(id, ms(2000), &"start".into(), move |world| Referee::start(world, id));
+            world.after(id, ms(2000), &"start".into(), move |world| {
+                Referee::start(world, id)
+            });
         });
     }
 
     fn hear(world: &mut World, ticket: Ticket, token: Option<String>, message: PlayerRequest) {
         let (id, now) = (ticket.to, world.now);
         let referee = &mut world.referees[id - 1];
-        let own = referee.credentials.clone().filter(|_| referee.is_registered);
+        let own = referee
+            .credentials
+            .clone()
+            .filter(|_| referee.is_registered);
         let Some(own) = own else {
             if now - ticket.at > REGISTRATION_TIMEOUT {
                 return world.answer(ticket, Err(not_registered()));
             }
             let name = message.name().into();
-            return world.after(id, ms(100), &name, move |world| Referee::hear(world, ticket, token, message));
+            return world.after(id, ms(100), &name, move |world| {
+                Referee::hear(world, ticket, token, message)
+            });
         };
         if token != own.token {
-            return world.answer(ticket, Err(refused(&ProtocolError::wrong_token("not ours"))));
+            return world.answer(
+                ticket,
+                Err(refused(&ProtocolError::wrong_token("not ours"))),
+            );
         }
 
         let mut handled = Ok(None);
@@ -449,7 +503,15 @@ impl Referee {
         let (wants, errors, ended) = replay.run();
         for (seat, error) in errors {
             let timeout = world.program.config.game_over_limit();
-            Referee::ask(world, id, &replay.assignment, seat, timeout, error.into(), |_, _| {});
+            Referee::ask(
+                world,
+                id,
+                &replay.assignment,
+                seat,
+                timeout,
+                error.into(),
+                |_, _| {},
+            );
         }
         for want in wants {
             let own = Rc::clone(replay);
@@ -460,20 +522,37 @@ impl Referee {
             let at_once = Duration::ZERO;
             match want {
                 Want::Ask(seat, question, timeout) => {
-                    let (conversation, is_invitation) = (replay.assignment.conversation_id.clone(), matches!(question, PlayerRequest::GameInvitation(_)));
-                    Referee::ask(world, id, &replay.assignment, seat, timeout, question, move |world, answer| {
-                        world.note_failure((conversation, seat), is_invitation, &answer);
-                        go_on(world, seat, answer);
-                    });
+                    let (conversation, is_invitation) = (
+                        replay.assignment.conversation_id.clone(),
+                        matches!(question, PlayerRequest::GameInvitation(_)),
+                    );
+                    Referee::ask(
+                        world,
+                        id,
+                        &replay.assignment,
+                        seat,
+                        timeout,
+                        question,
+                        move |world, answer| {
+                            world.note_failure((conversation, seat), is_invitation, &answer);
+                            go_on(world, seat, answer);
+                        },
+                    );
                 }
-                Want::Sleep(seat, delay) => world.after(id, delay, &"pause".into(), move |world| go_on(world, seat, Ok(Value::Null))),
+                Want::Sleep(seat, delay) => world.after(id, delay, &"pause".into(), move |world| {
+                    go_on(world, seat, Ok(Value::Null))
+                }),
                 Want::Save(result) => {
-                    let saved = world.referees[id - 1].tasks.save(&replay.assignment, &result);
+                    let saved = world.referees[id - 1]
+                        .tasks
+                        .save(&replay.assignment, &result);
                     let answer = match saved {
                         Ok(true) => Ok(Value::Null),
                         _ => Err(CallError::Local("not saved".into())),
                     };
-                    world.after(id, at_once, &"saved".into(), move |world| go_on(world, 0, answer));
+                    world.after(id, at_once, &"saved".into(), move |world| {
+                        go_on(world, 0, answer)
+                    });
                 }
                 Want::Tell(over) => Referee::send_result(world, id, replay, over),
             }
@@ -488,9 +567,15 @@ impl Referee {
             world.tell(|_| format!("{name}: {}: {reason}", assignment.match_id));
         }
         let referee = &mut world.referees[id - 1];
-        referee.plays.retain(|own| *own != assignment.conversation_id);
+        referee
+            .plays
+            .retain(|own| *own != assignment.conversation_id);
         let is_ours = referee.tasks.current(assignment).is_some();
-        let pause = if result.is_err() && is_ours { ms(2000) } else { Duration::ZERO };
+        let pause = if result.is_err() && is_ours {
+            ms(2000)
+        } else {
+            Duration::ZERO
+        };
         let own = Rc::clone(replay);
         world.after(id, pause, &"finish".into(), move |world| {
             world.referees[id - 1].tasks.finish(&own.assignment);
@@ -504,8 +589,13 @@ impl Referee {
         for seat in [0, 1] {
             let (own, left) = (Rc::clone(replay), Rc::clone(&left));
             let current = world.referees[id - 1].tasks.current(&replay.assignment);
-            let assignment = current.map_or_else(|| replay.assignment.clone(), |task| task.assignment.clone());
-            let sending = Sending { assignment, receiver: seat, game_over: over.clone() };
+            let assignment =
+                current.map_or_else(|| replay.assignment.clone(), |task| task.assignment.clone());
+            let sending = Sending {
+                assignment,
+                receiver: seat,
+                game_over: over.clone(),
+            };
             Referee::tell(world, id, &sending.clone(), move |world, answer| {
                 if answer.is_err() {
                     Referee::record(world, id, &sending, &answer);
@@ -529,12 +619,25 @@ impl Referee {
     }
 
     /// Tells a player the result of its match.
-    fn tell(world: &mut World, id: Id, sending: &Sending, done: impl FnOnce(&mut World, Result<(), CallError>) + 'static) {
+    fn tell(
+        world: &mut World,
+        id: Id,
+        sending: &Sending,
+        done: impl FnOnce(&mut World, Result<(), CallError>) + 'static,
+    ) {
         let timeout = world.program.config.game_over_limit();
         let over = sending.game_over.clone().into();
-        Referee::ask(world, id, &sending.assignment, sending.receiver, timeout, over, |world, answer| {
-            done(world, answer.map(|_| ()));
-        });
+        Referee::ask(
+            world,
+            id,
+            &sending.assignment,
+            sending.receiver,
+            timeout,
+            over,
+            |world, answer| {
+                done(world, answer.map(|_| ()));
+            },
+        );
     }
 
     /// Sends a message of a match to a player.
@@ -549,7 +652,9 @@ impl Referee {
     ) {
         let Some(task) = world.referees[id - 1].tasks.current(assignment) else {
             let local = Err(CallError::Local("the match is no longer ours".into()));
-            return world.after(id, Duration::ZERO, &"no longer ours".into(), move |world| done(world, local));
+            return world.after(id, Duration::ZERO, &"no longer ours".into(), move |world| {
+                done(world, local)
+            });
         };
         let to = agent_at(&task.assignment.endpoints[seat]);
         let envelope = Envelope {
@@ -579,20 +684,32 @@ impl Referee {
         };
         let envelope = Envelope {
             auth_token: own.token.clone(),
-            ..Envelope::new(&format!("referee:{}", own.agent_id), &assignment.conversation_id)
+            ..Envelope::new(
+                &format!("referee:{}", own.agent_id),
+                &assignment.conversation_id,
+            )
         };
         let timeout = config.generic_limit();
-        ask_manager(world, id, timeout, envelope, report.into(), move |world, answer| {
-            let answer = match answer {
-                Err(CallError::Refused(error, _)) if error.error_code == ErrorCode::TokenInvalid => {
-                    register(world, id, |_, _, _, _| {});
-                    Err(CallError::Local("not registered any more".into()))
-                }
-                answer => answer.map(|_| ()),
-            };
-            world.referees[id - 1].is_reporting = false;
-            Referee::record(world, id, &sending, &answer);
-        });
+        ask_manager(
+            world,
+            id,
+            timeout,
+            envelope,
+            report.into(),
+            move |world, answer| {
+                let answer = match answer {
+                    Err(CallError::Refused(error, _))
+                        if error.error_code == ErrorCode::TokenInvalid =>
+                    {
+                        register(world, id, |_, _, _, _| {});
+                        Err(CallError::Local("not registered any more".into()))
+                    }
+                    answer => answer.map(|_| ()),
+                };
+                world.referees[id - 1].is_reporting = false;
+                Referee::record(world, id, &sending, &answer);
+            },
+        );
     }
 }
 
@@ -610,7 +727,9 @@ pub struct Player {
 
 impl Player {
     pub fn id(&self) -> String {
-        self.credentials.as_ref().map_or(String::new(), |own| own.agent_id.clone())
+        self.credentials
+            .as_ref()
+            .map_or(String::new(), |own| own.agent_id.clone())
     }
 
     pub fn new() -> Player {
@@ -671,13 +790,18 @@ impl Player {
                 return world.answer(ticket, Err(not_registered()));
             }
             let (name, envelope) = (message.name().into(), envelope.clone());
-            return world.after(id, ms(100), &name, move |world| Player::hear(world, ticket, &envelope, message));
+            return world.after(id, ms(100), &name, move |world| {
+                Player::hear(world, ticket, &envelope, message)
+            });
         };
         let token = envelope.auth_token.as_deref().unwrap_or_default();
         let has_own_token = constant_time_eq(token, own.token.as_deref().unwrap_or_default());
         let is_from_referee = envelope.match_id.is_some();
         if !is_from_referee && !has_own_token {
-            return world.answer(ticket, Err(refused(&ProtocolError::wrong_token("not ours"))));
+            return world.answer(
+                ticket,
+                Err(refused(&ProtocolError::wrong_token("not ours"))),
+            );
         }
         let from = Sender {
             has_own_token,
@@ -697,7 +821,9 @@ impl Player {
         let reply = match player.state.handle(&mut from, &mut message, clock::now()) {
             Err(Pause::Wait(time)) => {
                 let time = time.min(ms(50));
-                return world.after(id, time, &name, move |world| Player::handle(world, ticket, from, message));
+                return world.after(id, time, &name, move |world| {
+                    Player::handle(world, ticket, from, message)
+                });
             }
             Err(Pause::Ask(query)) => return Player::ask(world, ticket, from, message, query),
             Err(Pause::Refuse(error)) => Err(error),
@@ -728,7 +854,10 @@ impl Player {
         if reply.is_ok() {
             world.note_handled(id, &message);
         }
-        let is_question = matches!(message, PlayerRequest::GameInvitation(_) | PlayerRequest::ChooseParityCall(_));
+        let is_question = matches!(
+            message,
+            PlayerRequest::GameInvitation(_) | PlayerRequest::ChooseParityCall(_)
+        );
         let answer = answer_of(reply);
         if let Err(error) = &answer {
             world.tell(|world| format!("{} refuses {name}: {}", world.name(id), error.explain()));
@@ -758,13 +887,21 @@ impl Player {
         }
         if let Some(mut draw) = world.fault(id, Kind::Slow) {
             let time = ms(draw.u64(100..40_000));
-            return world.after(id, time, &"slow".into(), move |world| world.answer(ticket, answer));
+            return world.after(id, time, &"slow".into(), move |world| {
+                world.answer(ticket, answer)
+            });
         }
         world.answer(ticket, answer);
     }
 
     /// Asks the manager, and then handles the request again.
-    fn ask(world: &mut World, ticket: Ticket, from: Sender, message: PlayerRequest, query: QueryType) {
+    fn ask(
+        world: &mut World,
+        ticket: Ticket,
+        from: Sender,
+        message: PlayerRequest,
+        query: QueryType,
+    ) {
         let own = Arc::clone(&from.credentials);
         let query = LeagueQuery {
             league_id: own.league_id.clone(),
@@ -776,26 +913,24 @@ impl Player {
             ..Envelope::new(&format!("player:{}", own.agent_id), "conv-query")
         };
         world.count("player asks the manager");
-        ask_manager(world, ticket.to, QUERY_TIMEOUT, envelope, query.into(), move |world, answer| {
-            let data = answer.ok().and_then(|answer| answer["data"].as_object().cloned());
-            world.note_query(ticket.to, data.is_some());
-            if let Some(data) = data {
-                Player::of(world, ticket.to).state.learn(&own.agent_id, &data);
-            }
-            Player::handle(world, ticket, from, message);
-        });
-    }
-}
-
-/// Returns the result of a report, which the manager has recorded instead.
-pub fn result_in(value: &Value) -> Option<MatchResult> {
-    decode(value).ok()
-}
-
-/// Returns the number of a notification's round, for the order of them.
-pub fn round_of(told: Notification) -> u32 {
-    match told {
-        Notification::RoundEnd(round) | Notification::Announcement(round) => round,
-        Notification::Table | Notification::LeagueEnd => 0,
+        ask_manager(
+            world,
+            ticket.to,
+            QUERY_TIMEOUT,
+            envelope,
+            query.into(),
+            move |world, answer| {
+                let data = answer
+                    .ok()
+                    .and_then(|answer| answer["data"].as_object().cloned());
+                world.note_query(ticket.to, data.is_some());
+                if let Some(data) = data {
+                    Player::of(world, ticket.to)
+                        .state
+                        .learn(&own.agent_id, &data);
+                }
+                Player::handle(world, ticket, from, message);
+            },
+        );
     }
 }

@@ -9,7 +9,7 @@ use league::manager::notifications::Notification;
 use league::net::call_error::CallError;
 use league::player::turn::PastMatch;
 use league::protocol::{
-    GameResult, ManagerRequest, MatchResult, PlayerRequest, ResultStatus, Standing,
+    ErrorCode, GameResult, ManagerRequest, MatchResult, PlayerRequest, ResultStatus, Standing,
 };
 use league::referee::match_play::Aborted;
 use league::referee::tasks::{Assignment, Task};
@@ -29,7 +29,7 @@ pub struct Notes {
     members: BTreeMap<Id, String>,
     /// The choices of players, by conversation and agent.
     choices: BTreeMap<(String, Id), (u32, String)>,
-    /// The failures of a player in a match: invitations without an answer, other questions without
+    /// The failures of a player in a match: those of an invitation that are final, questions without
     /// an answer, all failures.
     failures: BTreeMap<(String, usize), [u32; 3]>,
     /// The results that players have acknowledged.
@@ -37,7 +37,7 @@ pub struct Notes {
     tables: Vec<Vec<Standing>>,
     /// The rounds whose ends were sent to an agent in a life of the manager.
     ends: BTreeSet<(u32, String, u32)>,
-    /// The failed notifications of the end to each agent.
+    /// The calls of each agent that have failed since the league is over.
     end_failures: BTreeMap<String, u32>,
     failed_queries: BTreeSet<Id>,
     draws: u64,
@@ -59,9 +59,12 @@ impl World {
             (ManagerRequest::MatchResultReport(report), answer) => {
                 let entry = (from, report.match_id.clone(), report.result.clone());
                 let is_known = self.notes.reports.contains(&entry);
-                let is_lost = matches!(answer, Err(CallError::Refused(..)));
+                let is_lost = matches!(answer, Err(CallError::Refused(error, _)) if error.error_code == ErrorCode::MatchMismatch);
                 if is_known && is_lost {
-                    self.notes.broken.push(format!("same answer: {} was acknowledged, and is refused now", report.match_id));
+                    self.notes.broken.push(format!(
+                        "same answer: {} was acknowledged, and is refused now",
+                        report.match_id
+                    ));
                 }
                 if answer.is_ok() && self.dying != Some(0) {
                     self.notes.reports.push(entry);
@@ -71,7 +74,10 @@ impl World {
                 let token = answer["auth_token"].to_string();
                 let before = self.notes.members.insert(from, token.clone());
                 if before.is_some_and(|before| before != token) {
-                    self.notes.broken.push(format!("same answer: {} gets another token", self.name(from)));
+                    self.notes.broken.push(format!(
+                        "same answer: {} gets another token",
+                        self.name(from)
+                    ));
                 }
             }
             _ => {}
@@ -81,24 +87,29 @@ impl World {
     /// A question of a referee was answered, or has failed.
     pub fn note_failure(&mut self, call: (String, usize), is_invitation: bool, answer: &Answer) {
         let counts = self.notes.failures.entry(call).or_default();
-        match answer {
-            Err(CallError::Timeout(_)) => {
-                counts[usize::from(!is_invitation)] += 1;
-                counts[2] += 1;
-            }
-            Err(CallError::Refused(..) | CallError::Local(_)) => {}
-            Err(_) => counts[2] += 1,
-            Ok(answer) if answer["player_id"] == "P99" => counts[2] += 1,
-            Ok(_) => {}
-        }
+        let is_wrong = match answer {
+            Err(error) => matches!(error, CallError::JsonRpc(..)),
+            Ok(answer) => answer["player_id"] == "P99",
+        };
+        let is_late = matches!(answer, Err(CallError::Timeout(_)));
+        let has_failed = matches!(answer, Err(error) if error.is_retryable());
+        counts[0] += u32::from(is_invitation && (is_wrong || is_late));
+        counts[1] += u32::from(is_late);
+        counts[2] += u32::from(has_failed || is_wrong);
     }
 
     /// A player has chosen. It chooses once for each conversation and life.
     pub fn note_choice(&mut self, id: Id, conversation: &str, choice: &str) {
         let new = (self.bodies[id].life, choice.to_string());
-        let before = self.notes.choices.insert((conversation.into(), id), new.clone());
+        let before = self
+            .notes
+            .choices
+            .insert((conversation.into(), id), new.clone());
         if before.is_some_and(|before| before.0 == new.0 && before.1 != new.1) {
-            self.notes.broken.push(format!("same answer: {} chooses again, and otherwise", self.name(id)));
+            self.notes.broken.push(format!(
+                "same answer: {} chooses again, and otherwise",
+                self.name(id)
+            ));
         }
     }
 
@@ -106,7 +117,9 @@ impl World {
     pub fn note_handled(&mut self, id: Id, message: &PlayerRequest) {
         match message {
             PlayerRequest::GameOver(over) if self.dying != Some(id) => {
-                self.notes.results.push((id, over.match_id.clone(), over.game_result.clone()));
+                self.notes
+                    .results
+                    .push((id, over.match_id.clone(), over.game_result.clone()));
             }
             PlayerRequest::LeagueStandingsUpdate(_) => {
                 let table = Player::of(self, id).state.table.clone();
@@ -135,7 +148,9 @@ impl World {
             Notification::LeagueEnd => self.last_round(),
         };
         if round > 0 && !self.notes.ends.contains(&(life, id.into(), round)) {
-            self.notes.broken.push(format!("order: {id} gets {told:?} before the end of round {round}"));
+            self.notes.broken.push(format!(
+                "order: {id} gets {told:?} before the end of round {round}"
+            ));
         }
     }
 
@@ -144,10 +159,12 @@ impl World {
         server.manager.store.read(|league| league.rounds())
     }
 
-    /// A notification was answered, or has failed.
-    pub fn note_told(&mut self, id: &str, told: Option<Notification>, answer: &Answer) {
-        if told == Some(Notification::LeagueEnd) && answer.is_err() {
-            *self.notes.end_failures.entry(id.into()).or_default() += 1;
+    /// A call of the manager was answered, or has failed.
+    pub fn note_call(&mut self, id: &str, answer: &Answer) {
+        let server = self.server.as_ref();
+        if server.is_some_and(|server| server.manager.store.read(|league| league.is_over())) {
+            let failures = self.notes.end_failures.entry(id.into()).or_default();
+            *failures = if answer.is_ok() { 0 } else { *failures + 1 };
         }
     }
 
@@ -188,7 +205,9 @@ impl Files {
                 Ok(Event::Started { rounds, .. }) => files.rounds = rounds,
                 Ok(Event::Assigned { assignments }) => files.given.extend(assignments),
                 Ok(Event::Recorded(recorded)) => {
-                    files.by_match.insert(recorded.match_id.clone(), recorded.clone());
+                    files
+                        .by_match
+                        .insert(recorded.match_id.clone(), recorded.clone());
                     files.recorded.push(recorded);
                 }
                 Ok(Event::Removed { player_id }) => drop(files.removed.insert(player_id)),
@@ -197,7 +216,9 @@ impl Files {
         }
         for referee in &world.referees {
             let path = referee.folder(world).join("outbox.jsonl");
-            let Some(own) = &referee.credentials else { continue };
+            let Some(own) = &referee.credentials else {
+                continue;
+            };
             for line in fs::read_to_string(path).unwrap_or_default().lines() {
                 if let Ok(task) = serde_json::from_str(line) {
                     files.decided.push((own.agent_id.clone(), task));
@@ -209,7 +230,9 @@ impl Files {
 
     /// Returns the results of referees, without those of the manager for removed players.
     fn played(&self) -> impl Iterator<Item = &Recorded> {
-        self.recorded.iter().filter(|one| one.referee_id.starts_with("REF"))
+        self.recorded
+            .iter()
+            .filter(|one| one.referee_id.starts_with("REF"))
     }
 
     /// Returns the task in which a recorded result was decided.
@@ -245,7 +268,13 @@ const LAWS: [(&str, Law); 11] = [
 /// Returns the laws that a league has broken.
 pub fn judge(world: &mut World) -> Vec<String> {
     let files = Files::read(world);
-    let replaced = files.given.len() - files.given.iter().map(|given| &given.match_id).collect::<BTreeSet<_>>().len();
+    let replaced = files.given.len()
+        - files
+            .given
+            .iter()
+            .map(|given| &given.match_id)
+            .collect::<BTreeSet<_>>()
+            .len();
     *world.counts.entry("match given again".into()).or_default() += replaced as u64;
     for one in files.played() {
         world.count(format!("recorded: {:?}", result_status(&one.result)));
@@ -265,7 +294,11 @@ fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {
 
 /// The league is closed in a bounded time after the last fault.
 fn the_league_ends(world: &World, files: &Files) -> Result<(), String> {
-    let away = world.bodies.iter().flat_map(|body| &body.away).map(|(_, until)| *until);
+    let away = world
+        .bodies
+        .iter()
+        .flat_map(|body| &body.away)
+        .map(|(_, until)| *until);
     let calm_at = away.max().unwrap_or_default().max(world.last_fault_at);
     let closed_at = world.closed_at.unwrap_or(Duration::MAX);
     ensure(closed_at <= calm_at + END_LIMIT, || {
@@ -277,11 +310,17 @@ fn the_league_ends(world: &World, files: &Files) -> Result<(), String> {
 /// Every pair meets once, and nobody plays twice in a round.
 fn every_pair_meets_once(world: &World, files: &Files) -> Result<(), String> {
     let players = world.players.len();
-    let pairs: BTreeSet<_> = files.rounds.iter().flatten().map(|[a, b]| (a.min(b), a.max(b))).collect();
+    let pairs: BTreeSet<_> = files
+        .rounds
+        .iter()
+        .flatten()
+        .map(|[a, b]| (a.min(b), a.max(b)))
+        .collect();
     let matches = files.rounds.iter().flatten().count();
-    let are_disjoint = files.rounds.iter().all(|round| {
-        round.iter().flatten().collect::<BTreeSet<_>>().len() == 2 * round.len()
-    });
+    let are_disjoint = files
+        .rounds
+        .iter()
+        .all(|round| round.iter().flatten().collect::<BTreeSet<_>>().len() == 2 * round.len());
     let is_right = matches == players * (players - 1) / 2 && pairs.len() == matches && are_disjoint;
     ensure(is_right, || format!("{:?}", files.rounds))
 }
@@ -299,52 +338,92 @@ fn each_match_has_one_result(_: &World, files: &Files) -> Result<(), String> {
 fn tables_are_sums_of_results(world: &World, files: &Files) -> Result<(), String> {
     for table in &world.notes.tables {
         let count: u32 = table.iter().map(|row| row.played).sum();
-        let results = files.recorded.get(..count as usize / 2).ok_or("a table has more results than the journal")?;
+        let results = files
+            .recorded
+            .get(..count as usize / 2)
+            .ok_or("a table has more results than the journal")?;
         for row in table {
             let expected = points(results, &row.player_id);
-            let problem = || format!("{} has {} points in a table, and {expected} by {} results", row.player_id, row.points, count / 2);
+            let problem = || {
+                format!(
+                    "{} has {} points in a table, and {expected} by {} results",
+                    row.player_id,
+                    row.points,
+                    count / 2
+                )
+            };
             ensure(row.points == expected, problem)?;
         }
-        ensure(table.is_sorted_by(|a, b| a.points >= b.points), || format!("a table has another order: {table:?}"))?;
+        ensure(table.is_sorted_by(|a, b| a.points >= b.points), || {
+            format!("a table has another order: {table:?}")
+        })?;
     }
     for player in &world.players {
         for row in player.told.iter().flat_map(|told| &told.final_standings) {
             let expected = points(&files.recorded, &row.player_id);
-            ensure(row.points == expected, || format!("{} has {} points at the end, and {expected} by its results", row.player_id, row.points))?;
+            ensure(row.points == expected, || {
+                format!(
+                    "{} has {} points at the end, and {expected} by its results",
+                    row.player_id, row.points
+                )
+            })?;
         }
     }
     Ok(())
 }
 
 fn points(results: &[Recorded], player: &str) -> i32 {
-    results.iter().filter_map(|one| one.result.score.get(player)).sum()
+    results
+        .iter()
+        .filter_map(|one| one.result.score.get(player))
+        .sum()
 }
 
 /// A recorded result is that of its referee, and follows from what both players have chosen.
 fn results_follow_from_choices(world: &World, files: &Files) -> Result<(), String> {
     for one in files.played() {
         let id = &one.match_id;
-        let task = files.task_of(one, world).ok_or(format!("{} has not decided {id} so", one.referee_id))?;
-        let Some(number) = one.result.details.drawn_number else { continue };
+        let task = files
+            .task_of(one, world)
+            .ok_or(format!("{} has not decided {id} so", one.referee_id))?;
+        let Some(number) = one.result.details.drawn_number else {
+            continue;
+        };
         let mut winners = Vec::new();
         for player in &task.assignment.players {
-            let seen = world.players.iter().position(|own| own.id() == *player).unwrap() + 1 + world.referees.len();
+            let seen = world
+                .players
+                .iter()
+                .position(|own| own.id() == *player)
+                .unwrap()
+                + 1
+                + world.referees.len();
             let key = (task.assignment.conversation_id.clone(), seen);
             let chosen = world.notes.choices.get(&key).map(|(_, choice)| &**choice);
             let told = one.result.details.choices.get(player).copied().flatten();
-            ensure(told.map(|told| told.as_str()) == chosen, || format!("{player} has chosen {chosen:?} in {id}, not {told:?}"))?;
+            ensure(told.map(|told| told.as_str()) == chosen, || {
+                format!("{player} has chosen {chosen:?} in {id}, not {told:?}")
+            })?;
             if chosen == Some(["even", "odd"][number as usize % 2]) {
                 winners.push(player);
             }
         }
-        let winner = if winners.len() == 1 { Some(winners[0]) } else { None };
-        ensure(one.result.winner.as_ref() == winner, || format!("{id} was not won by {:?}", one.result.winner))?;
+        let winner = if winners.len() == 1 {
+            Some(winners[0])
+        } else {
+            None
+        };
+        ensure(one.result.winner.as_ref() == winner, || {
+            format!("{id} was not won by {:?}", one.result.winner)
+        })?;
         for player in &task.assignment.players {
             let due = match winner {
                 None => 1,
                 Some(winner) => 3 * i32::from(winner == player),
             };
-            ensure(one.result.score.get(player) == Some(&due), || format!("{player} gets other points than {due} for {id}"))?;
+            ensure(one.result.score.get(player) == Some(&due), || {
+                format!("{player} gets other points than {due} for {id}")
+            })?;
         }
     }
     Ok(())
@@ -361,12 +440,16 @@ fn players_remember_what_is_recorded(world: &World, files: &Files) -> Result<(),
         for past in player.saved.iter() {
             let recorded = files.by_match.get(&past.match_id);
             let is_same = recorded.is_some_and(|one| game_result(&one.result) == past.result);
-            ensure(is_same, || format!("{own_id} remembers another result of {}", past.match_id))?;
+            ensure(is_same, || {
+                format!("{own_id} remembers another result of {}", past.match_id)
+            })?;
         }
         let rounds = files.rounds.iter().flatten();
         let expected = rounds.filter(|players| players.contains(&own_id)).count();
         let known = player.saved.len();
-        ensure(known == expected, || format!("{own_id} remembers {known} of {expected} results"))?;
+        ensure(known == expected, || {
+            format!("{own_id} remembers {known} of {expected} results")
+        })?;
     }
     Ok(())
 }
@@ -374,20 +457,38 @@ fn players_remember_what_is_recorded(world: &World, files: &Files) -> Result<(),
 /// A technical loss is the loser's own: it has not answered an invitation, or not answered well in
 /// three attempts, or not corrected a wrong answer.
 fn nobody_loses_without_own_failure(world: &World, files: &Files) -> Result<(), String> {
-    for one in files.played().filter(|one| result_status(&one.result) == ResultStatus::TechnicalLoss) {
-        let last = files.given.iter().rfind(|given| given.match_id == one.match_id);
-        ensure(last.is_some_and(|given| given.referee_id == one.referee_id), || {
-            format!("{} is judged by a referee that has it no more", one.match_id)
-        })?;
-        let Some(task) = files.task_of(one, world) else { continue };
+    for one in files
+        .played()
+        .filter(|one| result_status(&one.result) == ResultStatus::TechnicalLoss)
+    {
+        let last = files
+            .given
+            .iter()
+            .rfind(|given| given.match_id == one.match_id);
+        ensure(
+            last.is_some_and(|given| given.referee_id == one.referee_id),
+            || {
+                format!(
+                    "{} is judged by a referee that has it no more",
+                    one.match_id
+                )
+            },
+        )?;
+        let Some(task) = files.task_of(one, world) else {
+            continue;
+        };
         for seat in [0, 1] {
             let loser = &task.assignment.players[seat];
             let key = (task.assignment.conversation_id.clone(), seat);
-            let [invitations, timeouts, failures] = world.notes.failures.get(&key).copied().unwrap_or_default();
+            let [invitations, timeouts, failures] =
+                world.notes.failures.get(&key).copied().unwrap_or_default();
             let is_own = invitations > 0 || failures >= 3 || timeouts > 0 && failures > timeouts;
             ensure(one.result.winner.as_ref() == Some(loser) || is_own, || {
                 let reason = one.result.details.reason.clone().unwrap_or_default();
-                format!("{loser} loses {}, and has failed {failures} times: {reason}", one.match_id)
+                format!(
+                    "{loser} loses {}, and has failed {failures} times: {reason}",
+                    one.match_id
+                )
             })?;
         }
     }
@@ -399,11 +500,24 @@ fn only_who_was_away_loses(world: &World, files: &Files) -> Result<(), String> {
     if world.profile == Profile::Safety {
         return Ok(());
     }
-    for one in files.played().filter(|one| result_status(&one.result) == ResultStatus::TechnicalLoss) {
-        let losers = one.result.score.iter().filter(|(id, _)| one.result.winner.as_ref() != Some(*id));
+    for one in files
+        .played()
+        .filter(|one| result_status(&one.result) == ResultStatus::TechnicalLoss)
+    {
+        let losers = one
+            .result
+            .score
+            .iter()
+            .filter(|(id, _)| one.result.winner.as_ref() != Some(*id));
         for (loser, _) in losers {
-            let was_away = (0..world.bodies.len()).any(|id| world.name(id) == *loser && !world.bodies[id].away.is_empty());
-            ensure(was_away, || format!("{loser} was there, and loses {}: {:?}", one.match_id, one.result.details.reason))?;
+            let was_away = (0..world.bodies.len())
+                .any(|id| world.name(id) == *loser && !world.bodies[id].away.is_empty());
+            ensure(was_away, || {
+                format!(
+                    "{loser} was there, and loses {}: {:?}",
+                    one.match_id, one.result.details.reason
+                )
+            })?;
         }
     }
     Ok(())
@@ -413,10 +527,17 @@ fn only_who_was_away_loses(world: &World, files: &Files) -> Result<(), String> {
 fn everybody_knows_the_end(world: &World, _: &Files) -> Result<(), String> {
     for id in 1..world.bodies.len() {
         let name = world.name(id);
-        let failures = world.notes.end_failures.get(&name).copied().unwrap_or_default();
+        let failures = world
+            .notes
+            .end_failures
+            .get(&name)
+            .copied()
+            .unwrap_or_default();
         let attempts = world.program.config.system.retry_policy.max_retries;
         let holds = world.bodies[id].has_ended || failures >= attempts || world.closed_at.is_none();
-        ensure(holds, || format!("{name} does not know the end, after {failures} attempts"))?;
+        ensure(holds, || {
+            format!("{name} does not know the end, after {failures} attempts")
+        })?;
     }
     Ok(())
 }
@@ -425,7 +546,9 @@ fn everybody_knows_the_end(world: &World, _: &Files) -> Result<(), String> {
 fn what_was_acknowledged_is_kept(world: &World, files: &Files) -> Result<(), String> {
     for (_, match_id, result) in &world.notes.reports {
         let recorded = files.by_match.get(match_id);
-        ensure(recorded.is_some_and(|one| one.result == *result), || format!("the acknowledged result of {match_id} is lost"))?;
+        ensure(recorded.is_some_and(|one| one.result == *result), || {
+            format!("the acknowledged result of {match_id} is lost")
+        })?;
     }
     Ok(())
 }
@@ -433,9 +556,20 @@ fn what_was_acknowledged_is_kept(world: &World, files: &Files) -> Result<(), Str
 /// A result that a player was told stands in an outbox or in the journal.
 fn what_players_are_told_is_on_a_disk(world: &World, files: &Files) -> Result<(), String> {
     for (id, match_id, result) in &world.notes.results {
-        let is_decided = files.decided.iter().any(|(_, task)| task.result.as_ref() == Some(result));
-        let is_recorded = files.by_match.get(match_id).is_some_and(|one| game_result(&one.result) == *result);
-        ensure(is_decided || is_recorded, || format!("{} was told a result of {match_id} that is on no disk", world.name(*id)))?;
+        let is_decided = files
+            .decided
+            .iter()
+            .any(|(_, task)| task.result.as_ref() == Some(result));
+        let is_recorded = files
+            .by_match
+            .get(match_id)
+            .is_some_and(|one| game_result(&one.result) == *result);
+        ensure(is_decided || is_recorded, || {
+            format!(
+                "{} was told a result of {match_id} that is on no disk",
+                world.name(*id)
+            )
+        })?;
     }
     Ok(())
 }

@@ -77,7 +77,13 @@ impl Replay {
 
     /// Plays the match as far as the answers go. Returns what it wants now, the errors that players
     /// are told, and the end, if it has come.
-    pub fn run(&self) -> (Vec<Want>, Vec<(usize, GameError)>, Option<Result<GameResult, Aborted>>) {
+    pub fn run(
+        &self,
+    ) -> (
+        Vec<Want>,
+        Vec<(usize, GameError)>,
+        Option<Result<GameResult, Aborted>>,
+    ) {
         let mut state = self.state();
         (state.used, state.used_errors, state.now) = Default::default();
         drop(state);
@@ -85,7 +91,11 @@ impl Replay {
         let mut state = self.state();
         let is_waiting = (0..2).any(|seat| state.wanted[seat] > state.got[seat].len());
         let ended = (!is_waiting).then_some(ended);
-        (std::mem::take(&mut state.wants), std::mem::take(&mut state.told), ended)
+        (
+            std::mem::take(&mut state.wants),
+            std::mem::take(&mut state.told),
+            ended,
+        )
     }
 
     /// Returns the next answer of the seat whose task runs, or notes what is wanted.

@@ -82,6 +82,15 @@ struct Step {
     action: Action,
 }
 
+/// A request that is not answered yet.
+struct Call {
+    from: (Id, u32),
+    name: Rc<str>,
+    done: Done,
+    /// The agent that it has reached.
+    at: Option<Id>,
+}
+
 /// A request that has arrived, and is answered once.
 #[derive(Clone, Copy)]
 pub struct Ticket {
@@ -118,7 +127,7 @@ pub struct World {
     origin: Instant,
     queue: BTreeMap<Reverse<(Duration, u64)>, Step>,
     number: u64,
-    calls: BTreeMap<u64, (Id, u32, Rc<str>, Done)>,
+    calls: BTreeMap<u64, Call>,
     pub rates: BTreeMap<Kind, f64>,
     /// The number of draws of each kind of each agent.
     drawn: BTreeMap<(Id, Kind), u64>,
@@ -137,6 +146,8 @@ pub struct World {
     pub referees: Vec<Referee>,
     pub players: Vec<Player>,
     pub closed_at: Option<Duration>,
+    /// The time between an announcement and its matches.
+    pub lead: Duration,
     pub story: Option<Vec<String>>,
     pub counts: BTreeMap<String, u64>,
     pub last_fault_at: Duration,
@@ -179,7 +190,8 @@ impl World {
 
         let target = draw.usize(0..=referees + players);
         let step = match profile {
-            Profile::Breach => draw.u64(1..[400, 100, 60][usize::from(target > 0) + usize::from(target > referees)]),
+            Profile::Breach => draw
+                .u64(1..[400, 100, 60][usize::from(target > 0) + usize::from(target > referees)]),
             _ => draw.u64(0..20_000),
         };
         World {
@@ -197,13 +209,16 @@ impl World {
             faults_end: ms(draw.u64(20_000..200_000)),
             target: (target, step),
             dying: None,
-            bodies: (0..1 + referees + players).map(|_| Body::default()).collect(),
+            bodies: (0..1 + referees + players)
+                .map(|_| Body::default())
+                .collect(),
             folder: program.data.clone(),
             program: Arc::clone(program),
             server: None,
             referees: (0..referees).map(|_| Referee::new(program)).collect(),
             players: (0..players).map(|_| Player::new()).collect(),
             closed_at: None,
+            lead: ms(draw.choice([0, 0, 3000]).unwrap()),
             story: None,
             counts: BTreeMap::new(),
             last_fault_at: Duration::ZERO,
@@ -255,17 +270,34 @@ impl World {
     }
 
     /// Lets an agent do something later, if it lives then.
-    pub fn after(&mut self, owner: Id, delay: Duration, name: &Rc<str>, action: impl FnOnce(&mut World) + 'static) {
+    pub fn after(
+        &mut self,
+        owner: Id,
+        delay: Duration,
+        name: &Rc<str>,
+        action: impl FnOnce(&mut World) + 'static,
+    ) {
         if self.dying != Some(owner) {
             let owner = (owner, self.bodies[owner].life);
             self.plan(Some(owner), delay, name, action);
         }
     }
 
-    fn plan(&mut self, owner: Option<(Id, u32)>, delay: Duration, name: &Rc<str>, action: impl FnOnce(&mut World) + 'static) {
+    fn plan(
+        &mut self,
+        owner: Option<(Id, u32)>,
+        delay: Duration,
+        name: &Rc<str>,
+        action: impl FnOnce(&mut World) + 'static,
+    ) {
         self.number += 1;
-        let step = Step { owner, name: Rc::clone(name), action: Box::new(action) };
-        self.queue.insert(Reverse((self.now + delay, self.number)), step);
+        let step = Step {
+            owner,
+            name: Rc::clone(name),
+            action: Box::new(action),
+        };
+        self.queue
+            .insert(Reverse((self.now + delay, self.number)), step);
     }
 
     /// Sends a request. `arrive` is what it does where it arrives, perhaps twice; `done` gets the
@@ -285,21 +317,38 @@ impl World {
         self.number += 1;
         let call = self.number;
         let name: Rc<str> = name.into();
-        self.calls.insert(call, (from, self.bodies[from].life, Rc::clone(&name), Box::new(done)));
-        self.plan(None, timeout, &name, move |world| world.finish(call, Err(CallError::Timeout(timeout))));
+        let own = Call {
+            from: (from, self.bodies[from].life),
+            name: Rc::clone(&name),
+            done: Box::new(done),
+            at: None,
+        };
+        self.calls.insert(call, own);
+        self.plan(None, timeout, &name, move |world| {
+            world.finish(call, Err(CallError::Timeout(timeout)))
+        });
 
         let line = from.max(to);
         let arrive = Rc::new(arrive);
         let is_lost = self.is_cut_off(from) || self.is_cut_off(to);
         if is_lost || self.is_lost(line, Kind::RequestLost, call) {
-            return self.tell(|world| format!("{} -> {}: {name} is lost", world.name(from), world.name(to)));
+            return self.tell(|world| {
+                format!("{} -> {}: {name} is lost", world.name(from), world.name(to))
+            });
         }
         let copies = 1 + u32::from(self.fault(line, Kind::Doubled).is_some());
         for copy in 0..copies {
             let delay = self.delay(line) * (1 + copy * 100);
             let (arrive, own) = (Rc::clone(&arrive), Rc::clone(&name));
-            let ticket = Ticket { from, to, at: self.now + delay, call: (copy == 0).then_some(call) };
-            self.plan(None, delay, &name, move |world| world.deliver(ticket, &own, arrive));
+            let ticket = Ticket {
+                from,
+                to,
+                at: self.now + delay,
+                call: (copy == 0).then_some(call),
+            };
+            self.plan(None, delay, &name, move |world| {
+                world.deliver(ticket, &own, arrive)
+            });
         }
     }
 
@@ -309,10 +358,14 @@ impl World {
 
     /// Returns true if a message is lost. Its sender learns it at once, or never.
     fn is_lost(&mut self, line: Id, kind: Kind, call: u64) -> bool {
-        let Some(mut draw) = self.fault(line, kind) else { return false };
+        let Some(mut draw) = self.fault(line, kind) else {
+            return false;
+        };
         if draw.bool() {
             let error = CallError::Broken("connection reset".into());
-            self.plan(None, ms(2), &"".into(), move |world| world.finish(call, Err(error)));
+            self.plan(None, ms(2), &"".into(), move |world| {
+                world.finish(call, Err(error))
+            });
         }
         true
     }
@@ -324,35 +377,59 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, ticket: Ticket, name: &Rc<str>, arrive: Rc<impl Fn(&mut World, Ticket) + 'static>) {
+    fn deliver(
+        &mut self,
+        ticket: Ticket,
+        name: &Rc<str>,
+        arrive: Rc<impl Fn(&mut World, Ticket) + 'static>,
+    ) {
         let to = ticket.to;
+        self.tell(|world| format!("{} -> {}: {name}", world.name(ticket.from), world.name(to)));
         let Some(call) = ticket.call else {
             return self.after(to, Duration::ZERO, name, move |world| arrive(world, ticket));
         };
         if !self.bodies[to].is_up {
             let refused = CallError::Unreachable(ConnectionRefused.to_string());
-            return self.plan(None, ms(1), name, move |world| world.finish(call, Err(refused)));
+            return self.plan(None, ms(1), name, move |world| {
+                world.finish(call, Err(refused))
+            });
         }
         let is_lost = self.is_lost(to.max(ticket.from), Kind::AnswerLost, call);
-        let ticket = Ticket { call: ticket.call.filter(|_| !is_lost), ..ticket };
+        let ticket = Ticket {
+            call: ticket.call.filter(|_| !is_lost),
+            ..ticket
+        };
+        if let Some(own) = self.calls.get_mut(&call).filter(|_| !is_lost) {
+            own.at = Some(to);
+        }
         self.after(to, Duration::ZERO, name, move |world| arrive(world, ticket));
     }
 
     /// Answers a request.
     pub fn answer(&mut self, ticket: Ticket, answer: Answer) {
         let is_cut_off = self.is_cut_off(ticket.from) || self.is_cut_off(ticket.to);
-        if let Some(call) = ticket.call && self.dying != Some(ticket.to) && !is_cut_off {
+        if let Some(call) = ticket.call
+            && self.dying != Some(ticket.to)
+            && !is_cut_off
+        {
             let delay = self.delay(ticket.to.max(ticket.from));
-            self.plan(None, delay, &"".into(), move |world| world.finish(call, answer));
+            self.plan(None, delay, &"".into(), move |world| {
+                world.finish(call, answer)
+            });
         }
     }
 
     fn finish(&mut self, call: u64, answer: Answer) {
-        if let Some((from, life, name, done)) = self.calls.remove(&call) {
+        if let Some(Call {
+            from, name, done, ..
+        }) = self.calls.remove(&call)
+        {
             if let Err(error) = &answer {
-                self.tell(|world| format!("{}: {name}: {}", world.name(from), error.explain()));
+                self.tell(|world| format!("{}: {name}: {}", world.name(from.0), error.explain()));
             }
-            self.plan(Some((from, life)), Duration::ZERO, &name, move |world| done(world, answer));
+            self.plan(Some(from), Duration::ZERO, &name, move |world| {
+                done(world, answer)
+            });
         }
     }
 
@@ -367,10 +444,15 @@ impl World {
         self.set_clocks(0);
         for id in 0..self.bodies.len() {
             let delay = ms(random(self.seed, id, 97, 0).u64(..300));
-            self.plan(Some((id, 0)), delay, &"start".into(), move |world| world.start(id));
+            self.plan(Some((id, 0)), delay, &"start".into(), move |world| {
+                world.start(id)
+            });
         }
         while let Some((Reverse((time, number)), step)) = self.queue.pop_last() {
-            if time > limit || self.bodies.iter().all(|body| body.has_ended) {
+            let is_over = self
+                .closed_at
+                .is_some_and(|closed| time > closed + ms(20_000));
+            if time > limit || is_over || self.bodies.iter().all(|body| body.has_ended) {
                 break;
             }
             let Some((owner, life)) = step.owner else {
@@ -409,7 +491,11 @@ impl World {
         }
 
         let is_full = self.bodies[owner].disk_full_until > self.now;
-        let room = if is_full { (self.number % 90) as usize } else { usize::MAX };
+        let room = if is_full {
+            (self.number % 90) as usize
+        } else {
+            usize::MAX
+        };
         ROOM.set(room);
         self.set_clocks(self.bodies[owner].clock_offset);
         let before = dies.is_some().then(|| self.file_length(owner)).flatten();
@@ -468,10 +554,15 @@ impl World {
     /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk.
     fn crash(&mut self, id: Id, before: Option<u64>, step: &str, mut draw: fastrand::Rng) {
         let mut torn = "";
-        if let (Some(before), Some(after)) = (before, self.file_length(id)) && before < after {
+        if let (Some(before), Some(after)) = (before, self.file_length(id))
+            && before < after
+        {
             torn = " (line whole)";
             if draw.bool() && before > 0 {
-                let file = OpenOptions::new().write(true).open(self.file(id).unwrap()).unwrap();
+                let file = OpenOptions::new()
+                    .write(true)
+                    .open(self.file(id).unwrap())
+                    .unwrap();
                 file.set_len(draw.u64(before..after)).unwrap();
                 torn = " (line torn)";
             }
@@ -481,6 +572,9 @@ impl World {
         self.count(format!("crash: {kind} at {step}{torn}"));
         self.tell(|world| format!("{} crashes at {step}{torn}", world.name(id)));
         self.go_down(id);
+        if draw.u32(..4) > 0 {
+            self.hang_up(id); // else its machine has no power, and nobody is told
+        }
         let time = ms(draw.u64(10..2000) * draw.choice([1, 1, 1, 30]).unwrap());
         self.away(id, time);
         if id == 0 && fs::read_to_string(self.journal()).is_ok_and(|text| text.contains("Closed")) {
@@ -488,6 +582,17 @@ impl World {
             self.bodies[0].has_ended = true;
         } else {
             self.after(id, time, &"start".into(), move |world| world.start(id));
+        }
+    }
+
+    /// Lets the calls fail that an agent does not answer any more.
+    fn hang_up(&mut self, id: Id) {
+        let open = self.calls.iter().filter(|(_, call)| call.at == Some(id));
+        for call in open.map(|(call, _)| *call).collect::<Vec<_>>() {
+            let error = CallError::Broken("connection reset".into());
+            self.plan(None, ms(1), &"".into(), move |world| {
+                world.finish(call, Err(error))
+            });
         }
     }
 
@@ -517,7 +622,9 @@ impl World {
         // In the profile with one agent away, it goes away once.
         let (target, time) = self.target;
         if self.profile == Profile::Away && target == id && self.bodies[id].life == 0 {
-            self.plan(Some((id, 0)), ms(time), &"away".into(), move |world| world.go_away(id));
+            self.plan(Some((id, 0)), ms(time), &"away".into(), move |world| {
+                world.go_away(id)
+            });
         }
     }
 
