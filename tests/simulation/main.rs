@@ -51,7 +51,11 @@ const PROFILES: [(&str, Profile); 3] = [
 const USAGE: Usage = Usage {
     name: "simulation",
     about: "",
-    options: &["\n  --alone    like --quiet\n  --quiet    prints nothing", SERVER, COMMON],
+    options: &[
+        "\n  --alone    like --quiet\n  --quiet    prints nothing",
+        SERVER,
+        COMMON,
+    ],
 };
 
 /// All leagues so far.
@@ -72,9 +76,16 @@ struct Played {
 
 fn main() -> ExitCode {
     let words: Vec<String> = std::env::args().skip(1).collect();
-    let words: Vec<&str> = words.iter().map(|word| &**word).filter(|word| !word.starts_with('-')).collect();
+    let words: Vec<&str> = words
+        .iter()
+        .map(|word| &**word)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
-    let only = PROFILES.iter().find(|(name, _)| words.contains(name)).map(|(_, profile)| *profile);
+    let only = PROFILES
+        .iter()
+        .find(|(name, _)| words.contains(name))
+        .map(|(_, profile)| *profile);
     let seeds = numbers.first().copied().unwrap_or(SEEDS);
     let from = numbers.get(1).copied().unwrap_or(1);
     if !words.is_empty() && numbers.is_empty() {
@@ -109,7 +120,9 @@ fn main() -> ExitCode {
         println!("{count:>9} {what}");
     }
     print_speed(&total, begun);
-    let Some((seed, profile)) = total.found else { return ExitCode::SUCCESS };
+    let Some((seed, profile)) = total.found else {
+        return ExitCode::SUCCESS;
+    };
     explain(seed, profile);
     ExitCode::FAILURE
 }
@@ -139,13 +152,21 @@ fn add(total: &Mutex<Total>, played: &Played, begun: Instant) {
 
 fn print_speed(total: &Total, begun: Instant) {
     let time = begun.elapsed().as_secs_f64();
-    println!("{} leagues in {time:.1} s, {:.0} a second", total.played, total.played as f64 / time);
+    println!(
+        "{} leagues in {time:.1} s, {:.0} a second",
+        total.played,
+        total.played as f64 / time
+    );
 }
 
 /// Returns the program of the manager, with a folder of its own for the files of all agents.
 fn new_program(worker: usize) -> Arc<Program> {
     let memory = Path::new("/dev/shm");
-    let folder = if memory.is_dir() { memory.into() } else { std::env::temp_dir() };
+    let folder = if memory.is_dir() {
+        memory.into()
+    } else {
+        std::env::temp_dir()
+    };
     let folder = folder.join(format!("simulation-{}-{worker}", process::id()));
     let [data, logs] = ["data", "logs"].map(|name| folder.join(name).display().to_string());
     let config = concat!(env!("CARGO_MANIFEST_DIR"), "/config");
@@ -158,7 +179,13 @@ fn new_program(worker: usize) -> Arc<Program> {
 }
 
 /// Plays a league without these faults.
-fn play(seed: u64, profile: Profile, left_out: &BTreeSet<FaultId>, program: &Arc<Program>, tells: bool) -> Played {
+fn play(
+    seed: u64,
+    profile: Profile,
+    left_out: &BTreeSet<FaultId>,
+    program: &Arc<Program>,
+    tells: bool,
+) -> Played {
     let _ = fs::remove_dir_all(&program.data);
     let mut world = World::new(seed, profile, left_out.clone(), program);
     world.story = tells.then(Vec::new);
@@ -200,7 +227,9 @@ fn explain(seed: u64, profile: Profile) {
     let (before, after) = (faults.len() + left_out.len(), faults.len());
     println!("\nThe league of seed {seed} with {after} of its {before} faults:");
     print_story(&played);
-    println!("Again: cargo test --test simulation -- 1 {seed} {profile:?} (add `story` for all of its faults)");
+    println!(
+        "Again: cargo test --test simulation -- 1 {seed} {profile:?} (add `story` for all of its faults)"
+    );
     let _ = fs::remove_dir_all(program.data.parent().unwrap());
 }
 
