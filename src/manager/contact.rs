@@ -13,7 +13,7 @@ use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, LeagueError, ProtocolError, ResultStatus};
+use crate::protocol::{AgentKind, ErrorCode, LeagueError, ProtocolError, ResultStatus};
 use crate::values::{MAX_QUOTED_CHARS, Moment, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -531,7 +531,11 @@ fn refusal_reason(result: &Result<Value, CallError>) -> Option<String> {
     }
 
     // A GAME_ERROR has the same fields.
-    let reason = decode::<LeagueError>(answer).map(|error| error.explain());
+    let error = decode::<LeagueError>(answer);
+    if matches!(&error, Ok(error) if error.error_code == ErrorCode::PlayerNotRegistered) {
+        return None; // the answer to its registration is on its way
+    }
+    let reason = error.map(|error| error.explain());
     let text = format!("answered {name} {}", reason.unwrap_or_default());
     Some(truncate(&text, MAX_QUOTED_CHARS))
 }

@@ -36,8 +36,10 @@ pub struct Notes {
     tables: Vec<Vec<Standing>>,
     /// The rounds whose ends were sent to an agent in a life of the manager.
     ends: BTreeSet<(u32, String, u32)>,
-    /// The calls of each agent that have failed since the league is over.
-    end_failures: BTreeMap<String, u32>,
+    /// The manager's calls to each agent that failed one after the other, before and after the end.
+    call_failures: BTreeMap<(String, bool), u32>,
+    /// The agents that it could not reach in all attempts.
+    given_up: BTreeSet<String>,
     failed_queries: BTreeSet<Id>,
     draws: u64,
     /// The laws that were broken on the way.
@@ -160,10 +162,17 @@ impl World {
 
     /// A call of the manager was answered, or has failed.
     pub fn note_call(&mut self, id: &str, answer: &Answer) {
-        let server = self.server.as_ref();
-        if server.is_some_and(|server| server.manager.store.read(|league| league.is_over())) {
-            let failures = self.notes.end_failures.entry(id.into()).or_default();
-            *failures = if answer.is_ok() { 0 } else { *failures + 1 };
+        let Some(server) = &self.server else { return };
+        let is_over = server.manager.store.read(|league| league.is_over());
+        let attempts = self.program.config.system.retry_policy.max_retries;
+        let failures = self
+            .notes
+            .call_failures
+            .entry((id.into(), is_over))
+            .or_default();
+        *failures = if answer.is_ok() { 0 } else { *failures + 1 };
+        if *failures >= attempts {
+            self.notes.given_up.insert(id.into());
         }
     }
 
@@ -492,7 +501,12 @@ fn nobody_loses_without_own_failure(world: &World, files: &Files) -> Result<(), 
             let key = (task.assignment.conversation_id.clone(), seat);
             let [invitations, timeouts, failures] =
                 world.notes.failures.get(&key).copied().unwrap_or_default();
-            let is_own = invitations > 0 || failures >= 3 || timeouts > 0 && failures > timeouts;
+            // One that could not be told of its match counts as told.
+            let is_untold = world.notes.given_up.contains(loser);
+            let is_own = invitations > 0
+                || failures >= 3
+                || timeouts > 0 && failures > timeouts
+                || is_untold;
             ensure(one.result.winner.as_ref() == Some(loser) || is_own, || {
                 let reason = one.result.details.reason.clone().unwrap_or_default();
                 format!(
@@ -539,8 +553,8 @@ fn everybody_knows_the_end(world: &World, _: &Files) -> Result<(), String> {
         let name = world.name(id);
         let failures = world
             .notes
-            .end_failures
-            .get(&name)
+            .call_failures
+            .get(&(name.clone(), true))
             .copied()
             .unwrap_or_default();
         let attempts = world.program.config.system.retry_policy.max_retries;
