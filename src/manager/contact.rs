@@ -379,7 +379,8 @@ impl Table {
     }
 
     /// Refuses the technical loss of a player that was told of its match too late: that must be
-    /// announced again. A player whose calls fail in all attempts counts as told.
+    /// announced again. (Until it is, the same report may come several times.) A player whose calls
+    /// fail in all attempts counts as told.
     pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
@@ -390,7 +391,7 @@ impl Table {
                 && let Some(contact) = self.contacts.get_mut(player)
                 && (was_unaware || contact.lacks(the_match))
                 && !contact.has_failed()
-                && contact.concede()
+                && (self.unannounced.contains(id) || contact.concede())
             {
                 self.unannounced.insert(id.clone());
                 let problem =
