@@ -187,7 +187,7 @@ fn play(
     tells: bool,
 ) -> Played {
     let _ = fs::remove_dir_all(&program.data);
-    let mut world = World::new(seed, profile, left_out.clone(), program);
+    let mut world = World::new(seed, profile, left_out, program);
     world.story = tells.then(Vec::new);
     world.run(LIMIT);
     let findings = judge::judge(&mut world);

@@ -13,17 +13,19 @@ use league::protocol::{
 use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::referee::tasks::Assignment;
 use league::values::Timestamp;
-use serde_json::Value;
 use std::any::Any;
+use std::mem;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
-/// What a match waits for; the number is the seat.
+/// What a match wants for one of its seats.
 pub enum Want {
-    Ask(usize, PlayerRequest, Duration),
-    Sleep(usize, Duration),
+    Ask(PlayerRequest, Duration),
+    Sleep(Duration),
     Save(GameResult),
     Tell(GameOver),
+    /// A player is told an error. Nobody waits for it.
+    Error(GameError),
 }
 
 /// A match that is played again and again.
@@ -39,19 +41,23 @@ pub struct Replay {
 /// The answers so far. What concerns both players stands under seat 0.
 #[derive(Default)]
 struct State {
-    /// The answers for each seat, and their times since the match began.
-    got: [Vec<(Duration, Answer)>; 2],
-    /// The number of wants of each seat that were made known, and of its errors.
+    /// The answers for each seat, with their times since the match began.
+    answers: [Vec<(Duration, Answer)>; 2],
+    /// The number of answers and of errors that each seat has wanted.
     wanted: [usize; 2],
     errors: [usize; 2],
-    /// The same in this run.
-    used: [usize; 2],
-    used_errors: [usize; 2],
-    now: [Duration; 2],
+    /// The same in this run, and the time of each seat.
+    run: Run,
+    wants: Vec<(usize, Want)>,
+}
+
+#[derive(Default)]
+struct Run {
     /// The seat whose task runs.
     seat: usize,
-    wants: Vec<Want>,
-    told: Vec<(usize, GameError)>,
+    wanted: [usize; 2],
+    errors: [usize; 2],
+    now: [Duration; 2],
 }
 
 impl Replay {
@@ -72,44 +78,30 @@ impl Replay {
 
     /// Adds an answer.
     pub fn add(&self, seat: usize, answer: Answer, now: Duration) {
-        self.state().got[seat].push((now - self.began, answer));
+        self.state().answers[seat].push((now - self.began, answer));
     }
 
-    /// Plays the match as far as the answers go. Returns what it wants now, the errors that players
-    /// are told, and the end, if it has come.
-    pub fn run(
-        &self,
-    ) -> (
-        Vec<Want>,
-        Vec<(usize, GameError)>,
-        Option<Result<GameResult, Aborted>>,
-    ) {
-        let mut state = self.state();
-        (state.used, state.used_errors, state.now) = Default::default();
-        drop(state);
+    /// Plays the match as far as the answers go. Returns what it wants now, and its end if it has come.
+    pub fn run(&self) -> (Vec<(usize, Want)>, Option<Result<GameResult, Aborted>>) {
+        self.state().run = Run::default();
         let ended = play_match(&self.assignment, self);
         let mut state = self.state();
-        let is_waiting = (0..2).any(|seat| state.wanted[seat] > state.got[seat].len());
-        let ended = (!is_waiting).then_some(ended);
-        (
-            std::mem::take(&mut state.wants),
-            std::mem::take(&mut state.told),
-            ended,
-        )
+        let is_waiting = (0..2).any(|seat| state.wanted[seat] > state.answers[seat].len());
+        (mem::take(&mut state.wants), (!is_waiting).then_some(ended))
     }
 
     /// Returns the next answer of the seat whose task runs, or notes what is wanted.
-    fn take(&self, want: impl FnOnce(usize) -> Want) -> Answer {
+    fn take(&self, want: Want) -> Answer {
         let state = &mut *self.state();
-        let seat = state.seat;
-        state.used[seat] += 1;
-        if let Some((time, answer)) = state.got[seat].get(state.used[seat] - 1) {
-            state.now[seat] = *time;
+        let seat = state.run.seat;
+        state.run.wanted[seat] += 1;
+        if let Some((time, answer)) = state.answers[seat].get(state.run.wanted[seat] - 1) {
+            state.run.now[seat] = *time;
             return answer.clone();
         }
-        if state.wanted[seat] == state.got[seat].len() {
+        if state.wanted[seat] == state.answers[seat].len() {
             state.wanted[seat] += 1;
-            state.wants.push(want(seat));
+            state.wants.push((seat, want));
         }
         Err(CallError::Local("not answered yet".into()))
     }
@@ -130,7 +122,7 @@ impl MatchIo for Replay {
         question: &C,
         timeout: Duration,
     ) -> Result<C::Reply, CallError> {
-        let reply = self.take(|seat| Want::Ask(seat, request(question), timeout))?;
+        let reply = self.take(Want::Ask(request(question), timeout))?;
         let name = reply["message_type"].as_str().unwrap_or_default();
         match C::Reply::decode(name, &reply) {
             Some(Ok(reply)) => Ok(reply),
@@ -141,16 +133,16 @@ impl MatchIo for Replay {
 
     fn send_error(&self, seat: usize, error: GameError) {
         let state = &mut *self.state();
-        let is_waiting = state.used[seat] > state.got[seat].len();
-        state.used_errors[seat] += 1;
-        if !is_waiting && state.used_errors[seat] > state.errors[seat] {
+        let is_waiting = state.run.wanted[seat] > state.answers[seat].len();
+        state.run.errors[seat] += 1;
+        if !is_waiting && state.run.errors[seat] > state.errors[seat] {
             state.errors[seat] += 1;
-            state.told.push((seat, error));
+            state.wants.push((seat, Want::Error(error)));
         }
     }
 
     fn send_result(&self, result: GameOver) {
-        let _ = self.take(|_| Want::Tell(result));
+        let _ = self.in_parallel(&[0, 1], |_| self.take(Want::Tell(result.clone())));
     }
 
     fn in_parallel<T: Send>(
@@ -160,22 +152,22 @@ impl MatchIo for Replay {
     ) -> Result<Vec<T>, Aborted> {
         let mut results = Vec::new();
         for seat in seats {
-            self.state().seat = *seat;
+            self.state().run.seat = *seat;
             results.push(task(*seat));
         }
-        let mut state = self.state();
-        state.seat = 0;
-        state.now = [state.now[0].max(state.now[1]); 2];
+        let run = &mut self.state().run;
+        run.seat = 0;
+        run.now = [run.now[0].max(run.now[1]); 2];
         Ok(results)
     }
 
     fn sleep(&self, delay: Duration) {
-        let _ = self.take(|seat| Want::Sleep(seat, delay));
+        let _ = self.take(Want::Sleep(delay));
     }
 
     fn time_elapsed(&self) -> Duration {
-        let state = self.state();
-        state.now[state.seat]
+        let run = &self.state().run;
+        run.now[run.seat]
     }
 
     fn clock(&self) -> Timestamp {
@@ -183,8 +175,8 @@ impl MatchIo for Replay {
     }
 
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
-        let saved = self.take(|_| Want::Save(result.clone()));
-        saved.map(|_: Value| ()).map_err(|_| Aborted)
+        let saved = self.take(Want::Save(result.clone()));
+        saved.map(|_| ()).map_err(|_| Aborted)
     }
 }
 

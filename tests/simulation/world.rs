@@ -1,17 +1,17 @@
 //! The world: one queue of steps in virtual time, and around the agents a network, clocks and disks
-//! that fail. A world is made from a seed and a profile, and from nothing else.
+//! that fail. A league follows from its seed and its profile, and from nothing else.
 //!
-//! Each fault is drawn by itself, from the seed, the agent, the kind of the fault and how often it
-//! has been drawn there. So a fault that is left out changes no other draw.
+//! Each fault is drawn by itself: from the seed, the agent, the kind of the fault, and how often it
+//! was drawn there. So a fault that is left out changes no other draw.
 
-use super::agents::{Player, Referee, Server};
+use super::agents::{self, Player, Referee, Server};
 use super::judge::Notes;
 use league::net::call_error::CallError;
+use league::program::credentials::Credentials;
 use league::program::storage::ROOM;
 use league::program::{Program, SHUTDOWN_TIMEOUT};
 use league::values::clock;
 use serde_json::Value;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind::ConnectionRefused;
@@ -35,18 +35,40 @@ pub enum Kind {
     AnswerLost,
     Doubled,
     Delayed,
-    CutOff,
     Crash,
+    CutOff,
     Suspended,
     DiskFull,
     ClockJump,
+    /// A player answers a request not at all, late, or wrongly.
     Silent,
     Slow,
     Wrong,
+    /// A player reports a result, and sends messages in the name of others.
     FalseReport,
-    Stranger,
-    Operator,
+    FalseMessage,
+    /// The operator pauses the league, or removes a player.
+    Order,
 }
+
+/// How often each kind happens at most where it can, in the profile with all of them.
+const RATES: [(Kind, f64); 15] = [
+    (Kind::RequestLost, 0.15),
+    (Kind::AnswerLost, 0.15),
+    (Kind::Doubled, 0.1),
+    (Kind::Delayed, 0.1),
+    (Kind::Crash, 0.01),
+    (Kind::CutOff, 0.01),
+    (Kind::Suspended, 0.01),
+    (Kind::DiskFull, 0.01),
+    (Kind::ClockJump, 0.01),
+    (Kind::Silent, 0.1),
+    (Kind::Slow, 0.1),
+    (Kind::Wrong, 0.1),
+    (Kind::FalseReport, 0.03),
+    (Kind::FalseMessage, 0.03),
+    (Kind::Order, 0.005),
+];
 
 /// The kinds of worlds, each of which has laws of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,45 +81,33 @@ pub enum Profile {
     Breach,
 }
 
-/// Random numbers for one purpose.
-pub fn random(seed: u64, agent: Id, purpose: u64, count: u64) -> fastrand::Rng {
-    let mut mixed = seed;
-    for part in [agent as u64, purpose, count] {
-        mixed = fastrand::Rng::with_seed(mixed ^ part).u64(..);
-    }
-    fastrand::Rng::with_seed(mixed)
-}
-
 pub fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-type Action = Box<dyn FnOnce(&mut World)>;
-type Done = Box<dyn FnOnce(&mut World, Answer)>;
-
-/// A step of an agent, which does not happen if the agent has crashed since it was planned.
+/// A step of an agent. It does not happen if the agent has crashed since it was planned.
 struct Step {
     owner: Option<(Id, u32)>,
-    name: Rc<str>,
-    action: Action,
+    name: String,
+    action: Box<dyn FnOnce(&mut World)>,
 }
 
 /// A request that is not answered yet.
 struct Call {
     from: (Id, u32),
-    name: Rc<str>,
-    done: Done,
+    name: String,
+    done: Box<dyn FnOnce(&mut World, Answer)>,
     /// The agent that it has reached.
     at: Option<Id>,
 }
 
-/// A request that has arrived, and is answered once.
+/// A request that has arrived, and is answered once; without a call nobody waits for the answer.
 #[derive(Clone, Copy)]
 pub struct Ticket {
     pub from: Id,
     pub to: Id,
     pub at: Duration,
-    call: Option<u64>,
+    pub call: Option<u64>,
 }
 
 /// An agent as the world sees it.
@@ -108,49 +118,49 @@ pub struct Body {
     pub life: u32,
     pub started: Duration,
     pub has_ended: bool,
-    suspended_until: Duration,
-    cut_off_until: Duration,
-    disk_full_until: Duration,
+    /// On its disk.
+    pub credentials: Option<Arc<Credentials>>,
+    pub is_registered: bool,
+    /// The number of the planned look at its work that counts.
+    planned: u64,
+    steps: u64,
+    /// The end of the last fault of each kind that lasts.
+    until: BTreeMap<Kind, Duration>,
     /// How much its wall clock is ahead, in seconds.
     clock_offset: i64,
-    /// The number of its steps.
-    steps: u64,
-    /// The times in which it was down, suspended, cut off, or without a disk.
-    pub away: Vec<(Duration, Duration)>,
+    pub was_away: bool,
 }
 
-/// A league and all that happens to it.
+/// A league, and all that happens to it.
 pub struct World {
     pub seed: u64,
     pub profile: Profile,
+    pub program: Arc<Program>,
+    left_out: BTreeSet<FaultId>,
     pub now: Duration,
     origin: Instant,
-    queue: BTreeMap<Reverse<(Duration, u64)>, Step>,
+    queue: BTreeMap<(Duration, u64), Step>,
     number: u64,
     calls: BTreeMap<u64, Call>,
-    pub rates: BTreeMap<Kind, f64>,
-    /// The number of draws of each kind of each agent.
+    rates: BTreeMap<Kind, f64>,
     drawn: BTreeMap<(Id, Kind), u64>,
     pub happened: Vec<FaultId>,
-    pub left_out: BTreeSet<FaultId>,
-    /// The time from which nothing fails any more.
-    pub faults_end: Duration,
-    /// In the profiles with one fault: the agent, and its step or the time.
-    target: (Id, u64),
+    /// The time from which nothing fails any more, and the end of the last fault.
+    faults_end: Duration,
+    pub calm_at: Duration,
+    /// The one fault of the other profiles: its agent, its kind, and its step or time.
+    target: (Id, Kind, u64),
     /// The agent that crashes in this step: nothing that it does leaves it.
     pub dying: Option<Id>,
     pub bodies: Vec<Body>,
-    pub folder: PathBuf,
-    pub program: Arc<Program>,
     pub server: Option<Server>,
     pub referees: Vec<Referee>,
     pub players: Vec<Player>,
-    pub closed_at: Option<Duration>,
     /// The time between an announcement and its matches.
     pub lead: Duration,
+    pub closed_at: Option<Duration>,
     pub story: Option<Vec<String>>,
     pub counts: BTreeMap<String, u64>,
-    pub last_fault_at: Duration,
     pub notes: Notes,
 }
 
@@ -158,70 +168,53 @@ impl World {
     pub fn new(
         seed: u64,
         profile: Profile,
-        left_out: BTreeSet<FaultId>,
+        left_out: &BTreeSet<FaultId>,
         program: &Arc<Program>,
     ) -> World {
-        let mut draw = random(seed, 0, 99, 0);
+        let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
-        let mut rates = BTreeMap::new();
-        if profile == Profile::Safety {
-            for (kind, most) in [
-                (Kind::RequestLost, 0.15),
-                (Kind::AnswerLost, 0.15),
-                (Kind::Doubled, 0.1),
-                (Kind::Delayed, 0.1),
-                (Kind::CutOff, 0.01),
-                (Kind::Crash, 0.01),
-                (Kind::Suspended, 0.01),
-                (Kind::DiskFull, 0.01),
-                (Kind::ClockJump, 0.01),
-                (Kind::Silent, 0.2),
-                (Kind::Slow, 0.2),
-                (Kind::Wrong, 0.2),
-                (Kind::FalseReport, 0.02),
-                (Kind::Stranger, 0.02),
-                (Kind::Operator, 0.01),
-            ] {
-                let is_on = draw.u32(..3) == 0;
-                let rate = most * draw.f64();
-                rates.insert(kind, if is_on { rate } else { 0.0 });
+        let rates =
+            RATES.map(|(kind, most)| (kind, most * draw.f64() * f64::from(draw.u8(..3) / 2)));
+        let agent = draw.usize(0..=referees + players);
+        let target = match profile {
+            Profile::Breach => (
+                agent,
+                Kind::Crash,
+                draw.u64(1..if agent == 0 { 300 } else { 80 }),
+            ),
+            _ => {
+                let kind = draw
+                    .choice([Kind::Crash, Kind::CutOff, Kind::Suspended])
+                    .unwrap();
+                (agent, kind, draw.u64(300..20_000))
             }
-        }
-
-        let target = draw.usize(0..=referees + players);
-        let step = match profile {
-            Profile::Breach => draw
-                .u64(1..[400, 100, 60][usize::from(target > 0) + usize::from(target > referees)]),
-            _ => draw.u64(0..20_000),
         };
+
         World {
             seed,
             profile,
+            program: Arc::clone(program),
+            left_out: left_out.clone(),
             now: Duration::ZERO,
             origin: Instant::now(),
             queue: BTreeMap::new(),
             number: 0,
             calls: BTreeMap::new(),
-            rates,
+            rates: rates.into(),
             drawn: BTreeMap::new(),
             happened: Vec::new(),
-            left_out,
             faults_end: ms(draw.u64(20_000..200_000)),
-            target: (target, step),
+            calm_at: Duration::ZERO,
+            target,
             dying: None,
-            bodies: (0..1 + referees + players)
-                .map(|_| Body::default())
-                .collect(),
-            folder: program.data.clone(),
-            program: Arc::clone(program),
+            bodies: (0..=referees + players).map(|_| Body::default()).collect(),
             server: None,
             referees: (0..referees).map(|_| Referee::new(program)).collect(),
             players: (0..players).map(|_| Player::new()).collect(),
-            closed_at: None,
             lead: ms(draw.choice([0, 0, 3000]).unwrap()),
+            closed_at: None,
             story: None,
             counts: BTreeMap::new(),
-            last_fault_at: Duration::ZERO,
             notes: Notes::default(),
         }
     }
@@ -247,26 +240,36 @@ impl World {
         *self.counts.entry(what.into()).or_default() += 1;
     }
 
+    /// Returns random numbers for one purpose of an agent.
+    pub fn random(&self, agent: Id, purpose: u64, count: u64) -> fastrand::Rng {
+        let mut seed = self.seed;
+        for part in [agent as u64, purpose, count] {
+            seed = fastrand::Rng::with_seed(seed ^ part).u64(..);
+        }
+        fastrand::Rng::with_seed(seed)
+    }
+
     /// Draws a fault. Returns random numbers for its details if it happens.
     pub fn fault(&mut self, agent: Id, kind: Kind) -> Option<fastrand::Rng> {
-        let rate = self.rates.get(&kind).copied().unwrap_or_default();
-        if rate == 0.0 || self.now >= self.faults_end {
-            return None;
-        }
         let count = self.drawn.entry((agent, kind)).or_default();
         *count += 1;
         let id = (agent, kind, *count);
-        let mut draw = random(self.seed, agent, kind as u64, *count);
-        let happens = draw.f64() < rate && !self.left_out.contains(&id);
-        happens.then(|| self.record_fault(id, draw))
-    }
-
-    fn record_fault(&mut self, id: FaultId, draw: fastrand::Rng) -> fastrand::Rng {
+        let mut draw = self.random(agent, kind as u64, id.2);
+        let (target, target_kind, when) = self.target;
+        let happens = match self.profile {
+            Profile::Safety => self.now < self.faults_end && draw.f64() < self.rates[&kind],
+            _ if (agent, kind) != (target, target_kind) || !self.happened.is_empty() => false,
+            Profile::Breach => self.bodies[agent].steps == when,
+            Profile::Away => self.now >= ms(when),
+        };
+        if !happens || self.left_out.contains(&id) {
+            return None;
+        }
         self.happened.push(id);
-        self.last_fault_at = self.now;
-        self.count(format!("fault: {:?}", id.1));
-        self.tell(|world| format!("** {:?} at {}", id.1, world.name(id.0)));
-        draw
+        self.calm_at = self.calm_at.max(self.now);
+        self.count(format!("fault: {kind:?}"));
+        self.tell(|world| format!("** {kind:?} at {}", world.name(agent)));
+        Some(draw)
     }
 
     /// Lets an agent do something later, if it lives then.
@@ -274,40 +277,49 @@ impl World {
         &mut self,
         owner: Id,
         delay: Duration,
-        name: &Rc<str>,
+        name: &str,
         action: impl FnOnce(&mut World) + 'static,
     ) {
         if self.dying != Some(owner) {
-            let owner = (owner, self.bodies[owner].life);
-            self.plan(Some(owner), delay, name, action);
+            self.plan(Some((owner, self.bodies[owner].life)), delay, name, action);
         }
     }
 
-    fn plan(
+    pub fn plan(
         &mut self,
         owner: Option<(Id, u32)>,
         delay: Duration,
-        name: &Rc<str>,
+        name: &str,
         action: impl FnOnce(&mut World) + 'static,
     ) {
         self.number += 1;
         let step = Step {
             owner,
-            name: Rc::clone(name),
+            name: name.into(),
             action: Box::new(action),
         };
-        self.queue
-            .insert(Reverse((self.now + delay, self.number)), step);
+        self.queue.insert((self.now + delay, self.number), step);
+    }
+
+    /// Lets an agent look at its work later, and not before.
+    pub fn wake(&mut self, id: Id, delay: Duration) {
+        let body = &mut self.bodies[id];
+        body.planned += 1;
+        let planned = body.planned;
+        self.after(id, delay, "work", move |world| {
+            if world.bodies[id].planned == planned {
+                agents::work(world, id);
+            }
+        });
     }
 
     /// Sends a request. `arrive` is what it does where it arrives, perhaps twice; `done` gets the
     /// answer, or the reason why there is none.
     pub fn call(
         &mut self,
-        from: Id,
-        to: Id,
+        [from, to]: [Id; 2],
         timeout: Duration,
-        name: String,
+        name: &str,
         arrive: impl Fn(&mut World, Ticket) + 'static,
         done: impl FnOnce(&mut World, Answer) + 'static,
     ) {
@@ -316,106 +328,104 @@ impl World {
         }
         self.number += 1;
         let call = self.number;
-        let name: Rc<str> = name.into();
         let own = Call {
             from: (from, self.bodies[from].life),
-            name: Rc::clone(&name),
+            name: name.into(),
             done: Box::new(done),
             at: None,
         };
         self.calls.insert(call, own);
-        self.plan(None, timeout, &name, move |world| {
+        self.plan(None, timeout, name, move |world| {
             world.finish(call, Err(CallError::Timeout(timeout)))
         });
 
         let line = from.max(to);
-        let arrive = Rc::new(arrive);
-        let is_lost = self.is_cut_off(from) || self.is_cut_off(to);
-        if is_lost || self.is_lost(line, Kind::RequestLost, call) {
-            return self.tell(|world| {
-                format!("{} -> {}: {name} is lost", world.name(from), world.name(to))
-            });
+        self.tell(|world| format!("{} -> {}: {name}", world.name(from), world.name(to)));
+        if self.is_cut_off([from, to]) || self.is_lost(line, Kind::RequestLost, call) {
+            return;
         }
-        let copies = 1 + u32::from(self.fault(line, Kind::Doubled).is_some());
-        for copy in 0..copies {
+        let arrive: Rc<dyn Fn(&mut World, Ticket)> = Rc::new(arrive);
+        for copy in 0..=u32::from(self.fault(line, Kind::Doubled).is_some()) {
             let delay = self.delay(line) * (1 + copy * 100);
-            let (arrive, own) = (Rc::clone(&arrive), Rc::clone(&name));
+            let call = (copy == 0).then_some(call);
             let ticket = Ticket {
                 from,
                 to,
                 at: self.now + delay,
-                call: (copy == 0).then_some(call),
+                call,
             };
-            self.plan(None, delay, &name, move |world| {
+            let (arrive, own) = (Rc::clone(&arrive), name.to_string());
+            self.plan(None, delay, name, move |world| {
                 world.deliver(ticket, &own, arrive)
             });
         }
     }
 
-    fn is_cut_off(&self, id: Id) -> bool {
-        self.bodies[id].cut_off_until > self.now
+    /// Returns true if one of the agents has no network.
+    fn is_cut_off(&self, agents: [Id; 2]) -> bool {
+        agents.iter().any(|id| self.lasts(*id, Kind::CutOff))
     }
 
     /// Returns true if a message is lost. Its sender learns it at once, or never.
     fn is_lost(&mut self, line: Id, kind: Kind, call: u64) -> bool {
-        let Some(mut draw) = self.fault(line, kind) else {
-            return false;
-        };
-        if draw.bool() {
-            let error = CallError::Broken("connection reset".into());
-            self.plan(None, ms(2), &"".into(), move |world| {
-                world.finish(call, Err(error))
-            });
+        let fault = self.fault(line, kind);
+        if fault.clone().is_some_and(|mut draw| draw.bool()) {
+            self.break_off(call);
         }
-        true
+        fault.is_some()
+    }
+
+    fn break_off(&mut self, call: u64) {
+        let error = CallError::Broken("connection reset".into());
+        self.plan(None, ms(1), "", move |world| world.finish(call, Err(error)));
     }
 
     fn delay(&mut self, line: Id) -> Duration {
         match self.fault(line, Kind::Delayed) {
             Some(mut draw) => ms(draw.u64(20..12_000)),
-            None => ms(1 + random(self.seed, line, 98, self.number).u64(..4)),
+            None => ms(1 + self.random(line, 98, self.number).u64(..4)),
         }
     }
 
-    fn deliver(
-        &mut self,
-        ticket: Ticket,
-        name: &Rc<str>,
-        arrive: Rc<impl Fn(&mut World, Ticket) + 'static>,
-    ) {
+    fn deliver(&mut self, mut ticket: Ticket, name: &str, arrive: Rc<dyn Fn(&mut World, Ticket)>) {
         let to = ticket.to;
-        self.tell(|world| format!("{} -> {}: {name}", world.name(ticket.from), world.name(to)));
-        let Some(call) = ticket.call else {
-            return self.after(to, Duration::ZERO, name, move |world| arrive(world, ticket));
-        };
-        if !self.bodies[to].is_up {
-            let refused = CallError::Unreachable(ConnectionRefused.to_string());
-            return self.plan(None, ms(1), name, move |world| {
-                world.finish(call, Err(refused))
-            });
-        }
-        let is_lost = self.is_lost(to.max(ticket.from), Kind::AnswerLost, call);
-        let ticket = Ticket {
-            call: ticket.call.filter(|_| !is_lost),
-            ..ticket
-        };
-        if let Some(own) = self.calls.get_mut(&call).filter(|_| !is_lost) {
-            own.at = Some(to);
+        if let Some(call) = ticket.call {
+            if !self.bodies[to].is_up {
+                let refused = CallError::Unreachable(ConnectionRefused.to_string());
+                return self.finish(call, Err(refused));
+            }
+            if self.is_lost(to.max(ticket.from), Kind::AnswerLost, call) {
+                ticket.call = None;
+            } else if let Some(call) = self.calls.get_mut(&call) {
+                call.at = Some(to);
+            }
         }
         self.after(to, Duration::ZERO, name, move |world| arrive(world, ticket));
     }
 
-    /// Answers a request.
-    pub fn answer(&mut self, ticket: Ticket, answer: Answer) {
-        let is_cut_off = self.is_cut_off(ticket.from) || self.is_cut_off(ticket.to);
-        if let Some(call) = ticket.call
-            && self.dying != Some(ticket.to)
-            && !is_cut_off
-        {
-            let delay = self.delay(ticket.to.max(ticket.from));
-            self.plan(None, delay, &"".into(), move |world| {
-                world.finish(call, answer)
-            });
+    /// Answers a request: the referees' requests to players perhaps late, wrongly, or not at all.
+    pub fn answer(&mut self, ticket: Ticket, mut answer: Answer) {
+        let Ticket { from, to, .. } = ticket;
+        let Some(call) = ticket.call.filter(|_| self.dying != Some(to)) else {
+            return;
+        };
+        let mut delay = self.delay(from.max(to));
+        if from > 0 && to > 0 {
+            if self.fault(to, Kind::Wrong).is_some() {
+                answer = Err(CallError::JsonRpc(-32603, "it crashed".into()));
+            }
+            if let Some(mut draw) = self.fault(to, Kind::Slow) {
+                delay += ms(draw.u64(100..40_000));
+            }
+            if self.fault(to, Kind::Silent).is_some() {
+                return;
+            }
+        }
+        if let Err(error) = &answer {
+            self.tell(|world| format!("{} answers: {}", world.name(to), error.explain()));
+        }
+        if !self.is_cut_off([from, to]) {
+            self.plan(None, delay, "", move |world| world.finish(call, answer));
         }
     }
 
@@ -425,7 +435,13 @@ impl World {
         }) = self.calls.remove(&call)
         {
             if let Err(error) = &answer {
-                self.tell(|world| format!("{}: {name}: {}", world.name(from.0), error.explain()));
+                self.tell(|world| {
+                    format!(
+                        "{} gets for {name}: {}",
+                        world.name(from.0),
+                        error.explain()
+                    )
+                });
             }
             self.plan(Some(from), Duration::ZERO, &name, move |world| {
                 done(world, answer)
@@ -435,70 +451,58 @@ impl World {
 
     /// Sets the clocks of this thread to those of an agent.
     fn set_clocks(&self, offset: i64) {
-        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap() + self.now;
-        clock::set(self.origin + self.now, utc);
+        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap();
+        clock::set(self.origin + self.now, utc + self.now);
     }
 
     /// Plays the league until everybody has ended, or for `limit`.
     pub fn run(&mut self, limit: Duration) {
         self.set_clocks(0);
         for id in 0..self.bodies.len() {
-            let delay = ms(random(self.seed, id, 97, 0).u64(..300));
-            self.plan(Some((id, 0)), delay, &"start".into(), move |world| {
-                world.start(id)
-            });
+            let delay = ms(self.random(id, 97, 0).u64(..300));
+            self.after(id, delay, "start", move |world| world.start(id));
         }
-        while let Some((Reverse((time, number)), step)) = self.queue.pop_last() {
+        while let Some(((time, number), step)) = self.queue.pop_first() {
             let is_over = self
                 .closed_at
                 .is_some_and(|closed| time > closed + ms(20_000));
             if time > limit || is_over || self.bodies.iter().all(|body| body.has_ended) {
                 break;
             }
+            self.now = self.now.max(time);
             let Some((owner, life)) = step.owner else {
-                self.now = time;
                 (step.action)(self);
                 continue;
             };
-            let body = &mut self.bodies[owner];
-            if life != body.life {
+            let wakes = self.bodies[owner].until.get(&Kind::Suspended).copied();
+            if life != self.bodies[owner].life {
                 continue; // it has crashed since
             }
-            if body.suspended_until > time {
-                let wakes = body.suspended_until;
-                self.queue.insert(Reverse((wakes, number)), step);
-                continue;
+            match wakes.filter(|wakes| *wakes > self.now) {
+                Some(wakes) => drop(self.queue.insert((wakes, number), step)),
+                None => self.run_step(owner, step),
             }
-            self.now = time;
-            body.steps += 1;
-            self.run_step(owner, step);
         }
         ROOM.set(usize::MAX);
     }
 
     fn run_step(&mut self, owner: Id, step: Step) {
-        if self.bodies[owner].is_up {
-            self.draw_mishaps(owner);
-        }
-        let body = &self.bodies[owner];
-        let is_target = self.profile == Profile::Breach && self.target == (owner, body.steps);
-        let id = (owner, Kind::Crash, 0);
-        let mut dies = None;
-        if body.is_up && is_target && !self.left_out.contains(&id) {
-            dies = Some(self.record_fault(id, random(self.seed, owner, 96, 0)));
-        } else if body.is_up && !body.has_ended {
-            dies = self.fault(owner, Kind::Crash);
-        }
-
-        let is_full = self.bodies[owner].disk_full_until > self.now;
-        let room = if is_full {
-            (self.number % 90) as usize
+        self.bodies[owner].steps += 1;
+        let is_alive = self.bodies[owner].is_up && !self.bodies[owner].has_ended;
+        let dies = if is_alive {
+            self.draw_mishaps(owner)
+        } else {
+            None
+        };
+        let room = (self.number % 90) as usize;
+        ROOM.set(if self.lasts(owner, Kind::DiskFull) {
+            room
         } else {
             usize::MAX
-        };
-        ROOM.set(room);
+        });
         self.set_clocks(self.bodies[owner].clock_offset);
-        let before = dies.is_some().then(|| self.file_length(owner)).flatten();
+        let before = self.file_length(owner, dies.is_some());
+
         self.dying = dies.is_some().then_some(owner);
         (step.action)(self);
         self.dying = None;
@@ -507,106 +511,105 @@ impl World {
         }
     }
 
-    /// Draws what may happen to an agent before a step.
-    fn draw_mishaps(&mut self, id: Id) {
-        if let Some(mut draw) = self.fault(id, Kind::Suspended) {
-            let time = ms(draw.u64(500..20_000) * draw.choice([1, 1, 10]).unwrap());
-            self.bodies[id].suspended_until = self.now + time;
-            self.away(id, time);
-        }
-        if let Some(mut draw) = self.fault(id, Kind::CutOff) {
-            let time = ms(draw.u64(500..60_000));
-            self.bodies[id].cut_off_until = self.now + time;
-            self.away(id, time);
-        }
-        if let Some(mut draw) = self.fault(id, Kind::DiskFull) {
-            let time = ms(draw.u64(500..30_000));
-            self.bodies[id].disk_full_until = self.now + time;
-            self.away(id, time);
+    /// Draws what happens to an agent at a step. Returns random numbers if it crashes.
+    fn draw_mishaps(&mut self, id: Id) -> Option<fastrand::Rng> {
+        for kind in [Kind::CutOff, Kind::Suspended, Kind::DiskFull] {
+            if let Some(draw) = self.fault(id, kind) {
+                let until = self.go_away(id, draw);
+                self.bodies[id].until.insert(kind, until);
+            }
         }
         if let Some(mut draw) = self.fault(id, Kind::ClockJump) {
             self.bodies[id].clock_offset += draw.i64(-100_000..100_000);
         }
+        if id == 0
+            && let Some(draw) = self.fault(id, Kind::Order)
+        {
+            Server::order(self, draw);
+        } else if id > self.referees.len() {
+            Player::cheat(self, id);
+        }
+        self.fault(id, Kind::Crash)
     }
 
-    fn away(&mut self, id: Id, time: Duration) {
-        let until = self.now + time;
-        self.bodies[id].away.push((self.now, until));
+    /// Returns true if a fault of an agent has not passed.
+    fn lasts(&self, id: Id, kind: Kind) -> bool {
+        self.bodies[id]
+            .until
+            .get(&kind)
+            .is_some_and(|until| *until > self.now)
     }
 
-    /// Returns the file to which an agent appends.
+    /// Returns the time until which an agent is away.
+    fn go_away(&mut self, id: Id, mut draw: fastrand::Rng) -> Duration {
+        let time = ms(draw.u64(10..5000) * draw.choice([1, 1, 4, 40]).unwrap());
+        self.bodies[id].was_away = true;
+        self.calm_at = self.calm_at.max(self.now + time);
+        self.tell(|world| format!("{} is away for {time:?}", world.name(id)));
+        self.now + time
+    }
+
+    /// Returns the length of the file to which an agent appends, if it is asked for.
+    fn file_length(&self, id: Id, is_asked: bool) -> Option<u64> {
+        let file = self.file(id).filter(|_| is_asked)?;
+        Some(fs::metadata(file).map_or(0, |found| found.len()))
+    }
+
     fn file(&self, id: Id) -> Option<PathBuf> {
         match id {
             0 => Some(self.journal()),
-            _ => Some(self.referees.get(id - 1)?.folder(self).join("outbox.jsonl")),
+            _ if id <= self.referees.len() => Some(self.folder(id)?.join("outbox.jsonl")),
+            _ => None,
         }
     }
 
     pub fn journal(&self) -> PathBuf {
-        let folder = self.folder.join("leagues");
+        let folder = self.program.data.join("leagues");
         folder.join(self.program.league_id()).join("journal.jsonl")
     }
 
-    fn file_length(&self, id: Id) -> Option<u64> {
-        Some(fs::metadata(self.file(id)?).map_or(0, |found| found.len()))
+    /// Returns the folder of a referee that is registered.
+    pub fn folder(&self, id: Id) -> Option<PathBuf> {
+        let own = self.bodies[id].credentials.as_ref()?;
+        Some(self.program.data.join("referees").join(&own.agent_id))
     }
 
     /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk.
     fn crash(&mut self, id: Id, before: Option<u64>, step: &str, mut draw: fastrand::Rng) {
-        let mut torn = "";
-        if let (Some(before), Some(after)) = (before, self.file_length(id))
+        let mut line = "";
+        if let (Some(before), Some(after)) = (before, self.file_length(id, true))
             && before < after
         {
-            torn = " (line whole)";
+            line = ", line whole";
             if draw.bool() && before > 0 {
-                let file = OpenOptions::new()
-                    .write(true)
-                    .open(self.file(id).unwrap())
+                let file = OpenOptions::new().write(true).open(self.file(id).unwrap());
+                file.and_then(|file| file.set_len(draw.u64(before..after)))
                     .unwrap();
-                file.set_len(draw.u64(before..after)).unwrap();
-                torn = " (line torn)";
+                line = ", line torn";
             }
         }
         let kind = self.name(id).trim_end_matches(char::is_numeric).to_string();
         let step = step.split(' ').next().unwrap_or_default();
-        self.count(format!("crash: {kind} at {step}{torn}"));
-        self.tell(|world| format!("{} crashes at {step}{torn}", world.name(id)));
-        self.go_down(id);
+        self.count(format!("crash: {kind} at {step}{line}"));
+        self.tell(|world| format!("{} crashes at {step}{line}", world.name(id)));
+
+        let body = &mut self.bodies[id];
+        (body.is_up, body.is_registered, body.until) = (false, false, BTreeMap::new());
+        body.life += 1;
+        let open = self.calls.iter().filter(|(_, call)| call.at == Some(id));
+        let open: Vec<u64> = open.map(|(call, _)| *call).collect();
         if draw.u32(..4) > 0 {
-            self.hang_up(id); // else its machine has no power, and nobody is told
+            open.into_iter().for_each(|call| self.break_off(call)); // else its machine is gone, too
         }
-        let time = ms(draw.u64(10..2000) * draw.choice([1, 1, 1, 30]).unwrap());
-        self.away(id, time);
-        if id == 0 && fs::read_to_string(self.journal()).is_ok_and(|text| text.contains("Closed")) {
+        agents::crash(self, id);
+        let until = self.go_away(id, draw);
+        if id == 0
+            && fs::read_to_string(self.journal()).is_ok_and(|text| text.contains("\"Closed\"}\n"))
+        {
             self.closed_at = Some(self.now); // started again it would open the next lobby
             self.bodies[0].has_ended = true;
         } else {
-            self.after(id, time, &"start".into(), move |world| world.start(id));
-        }
-    }
-
-    /// Lets the calls fail that an agent does not answer any more.
-    fn hang_up(&mut self, id: Id) {
-        let open = self.calls.iter().filter(|(_, call)| call.at == Some(id));
-        for call in open.map(|(call, _)| *call).collect::<Vec<_>>() {
-            let error = CallError::Broken("connection reset".into());
-            self.plan(None, ms(1), &"".into(), move |world| {
-                world.finish(call, Err(error))
-            });
-        }
-    }
-
-    fn go_down(&mut self, id: Id) {
-        let body = &mut self.bodies[id];
-        body.is_up = false;
-        body.life += 1;
-        body.suspended_until = Duration::ZERO;
-        match id {
-            0 => self.server = None,
-            _ => match self.referees.get_mut(id - 1) {
-                Some(referee) => referee.crash(&self.program),
-                None => Player::crash(self, id),
-            },
+            self.after(id, until - self.now, "start", move |world| world.start(id));
         }
     }
 
@@ -614,46 +617,7 @@ impl World {
         self.bodies[id].is_up = true;
         self.bodies[id].started = self.now;
         self.tell(|world| format!("{} starts", world.name(id)));
-        match id {
-            0 => Server::start(self),
-            _ if id <= self.referees.len() => Referee::start(self, id),
-            _ => Player::start(self, id),
-        }
-        // In the profile with one agent away, it goes away once.
-        let (target, time) = self.target;
-        if self.profile == Profile::Away && target == id && self.bodies[id].life == 0 {
-            self.plan(Some((id, 0)), ms(time), &"away".into(), move |world| {
-                world.go_away(id)
-            });
-        }
-    }
-
-    fn go_away(&mut self, id: Id) {
-        let fault = (id, Kind::Suspended, 0);
-        if self.left_out.contains(&fault) || self.bodies[id].has_ended {
-            return;
-        }
-        let mut draw = self.record_fault(fault, random(self.seed, id, 95, 0));
-        let time = ms(draw.u64(500..20_000) * draw.choice([1, 1, 10]).unwrap());
-        let until = self.now + time;
-        match draw.u32(..3) {
-            0 => self.bodies[id].suspended_until = until,
-            1 => self.bodies[id].cut_off_until = until,
-            _ => {
-                self.go_down(id);
-                self.after(id, time, &"start".into(), move |world| world.start(id));
-            }
-        }
-        self.tell(|world| format!("{} is away for {time:?}", world.name(id)));
-        self.away(id, time);
-    }
-
-    /// The manager has closed the league.
-    pub fn close(&mut self) {
-        if self.dying != Some(0) {
-            self.closed_at = Some(self.now);
-        }
-        self.end(0);
+        agents::start(self, id);
     }
 
     /// An agent ends, after a moment in which it still answers.
@@ -663,7 +627,7 @@ impl World {
         }
         self.bodies[id].has_ended = true;
         self.tell(|world| format!("{} has ended", world.name(id)));
-        self.after(id, SHUTDOWN_TIMEOUT / 10, &"end".into(), move |world| {
+        self.after(id, SHUTDOWN_TIMEOUT / 10, "end", move |world| {
             world.bodies[id].is_up = false;
             world.bodies[id].life += 1;
         });
