@@ -350,6 +350,8 @@ impl Table {
         for member in league.members.values() {
             table.contact(member);
         }
+        // Before a restart they may not have been told.
+        table.note_unaware_players(league);
         table
     }
 

@@ -37,7 +37,7 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 /// Interval between two writes of a player's history.
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two steps of the round loop here. (In the program it is shorter.)
-const STEP_INTERVAL: Duration = Duration::from_millis(500);
+const STEP_INTERVAL: Duration = Duration::from_secs(1);
 /// The number of matches that a referee plays at once.
 const CAPACITY: u32 = 2;
 
@@ -272,6 +272,9 @@ impl Server {
         let is_over = manager
             .store
             .read(|league| league.started && league.open_round().is_none());
+        if is_over {
+            world.over_at.get_or_insert(world.now);
+        }
         if is_over && manager.may_end() && manager.close().is_ok() {
             if world.dying.is_none() {
                 world.closed_at = Some(world.now);
@@ -466,7 +469,14 @@ impl Referee {
             }
             return world.end(id);
         }
-        world.wake(id, wait.clamp(ms(1), ms(1000)));
+        let limit = if referee.ending.is_empty() {
+            wait
+        } else {
+            wait.min(ms(1000))
+        };
+        if limit < Duration::from_secs(3600) {
+            world.wake(id, limit.max(ms(1)));
+        }
     }
 
     /// Plays a match on, with the answers that have come.

@@ -512,19 +512,27 @@ fn only_who_was_away_loses(world: &World, files: &Files) -> Result<(), String> {
     Ok(())
 }
 
-/// Everybody has ended, except who could not be told in all attempts.
+/// Everybody has ended, except who could not be told in all attempts; one whose program is there is
+/// called for as long as they can take.
 fn everybody_knows_the_end(world: &World, _: &Files) -> Result<(), String> {
+    let (policy, attempt) = (
+        world.program.config.system.retry_policy,
+        world.program.config.generic_limit(),
+    );
+    let (Some(over_at), Some(closed_at)) = (world.over_at, world.closed_at) else {
+        return Ok(());
+    };
+    let is_time_over = closed_at >= over_at + policy.max_total_time(attempt);
     for id in 1..world.bodies.len() {
-        let name = world.name(id);
+        let (name, body) = (world.name(id), &world.bodies[id]);
         let failures = world
             .notes
             .call_failures
             .get(&(name.clone(), true))
             .copied()
             .unwrap_or_default();
-        let is_given_up = failures >= world.program.config.system.retry_policy.max_retries;
-        let holds = world.bodies[id].has_ended || is_given_up || world.closed_at.is_none();
-        ensure(holds, || {
+        let is_given_up = failures >= policy.max_retries && (is_time_over || !body.is_up);
+        ensure(body.has_ended || is_given_up, || {
             format!("{name} does not know the end, after {failures} attempts")
         })?;
     }

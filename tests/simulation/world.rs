@@ -70,6 +70,9 @@ const RATES: [(Kind, f64); 15] = [
     (Kind::Order, 0.005),
 ];
 
+/// Maximum number of steps of a league: one that does the same again and again ends here.
+const MAX_STEPS: u64 = 200_000;
+
 /// The kinds of worlds, each of which has laws of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Profile {
@@ -142,7 +145,7 @@ pub struct World {
     queue: BTreeMap<(Duration, u64), Step>,
     number: u64,
     calls: BTreeMap<u64, Call>,
-    rates: BTreeMap<Kind, f64>,
+    rates: [f64; RATES.len()],
     drawn: BTreeMap<(Id, Kind), u64>,
     pub happened: Vec<FaultId>,
     /// The time from which nothing fails any more, and the end of the last fault.
@@ -158,6 +161,8 @@ pub struct World {
     pub players: Vec<Player>,
     /// The time between an announcement and its matches.
     pub lead: Duration,
+    /// The time of the last result, and that at which the manager ended.
+    pub over_at: Option<Duration>,
     pub closed_at: Option<Duration>,
     pub story: Option<Vec<String>>,
     pub counts: BTreeMap<String, u64>,
@@ -173,8 +178,7 @@ impl World {
     ) -> World {
         let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
-        let rates =
-            RATES.map(|(kind, most)| (kind, most * draw.f64() * f64::from(draw.u8(..3) / 2)));
+        let rates = RATES.map(|(_, most)| most * draw.f64() * f64::from(draw.u8(..3) / 2));
         let agent = draw.usize(0..=referees + players);
         let target = match profile {
             Profile::Breach => (
@@ -200,7 +204,7 @@ impl World {
             queue: BTreeMap::new(),
             number: 0,
             calls: BTreeMap::new(),
-            rates: rates.into(),
+            rates,
             drawn: BTreeMap::new(),
             happened: Vec::new(),
             faults_end: ms(draw.u64(20_000..200_000)),
@@ -212,6 +216,7 @@ impl World {
             referees: (0..referees).map(|_| Referee::new(program)).collect(),
             players: (0..players).map(|_| Player::new()).collect(),
             lead: ms(draw.choice([0, 0, 3000]).unwrap()),
+            over_at: None,
             closed_at: None,
             story: None,
             counts: BTreeMap::new(),
@@ -251,14 +256,21 @@ impl World {
 
     /// Draws a fault. Returns random numbers for its details if it happens.
     pub fn fault(&mut self, agent: Id, kind: Kind) -> Option<fastrand::Rng> {
+        let (target, target_kind, when) = self.target;
+        let is_possible = match self.profile {
+            Profile::Safety => self.now < self.faults_end && self.rates[kind as usize] > 0.0,
+            _ => (agent, kind) == (target, target_kind) && self.happened.is_empty(),
+        };
+        if !is_possible {
+            return None;
+        }
+
         let count = self.drawn.entry((agent, kind)).or_default();
         *count += 1;
         let id = (agent, kind, *count);
         let mut draw = self.random(agent, kind as u64, id.2);
-        let (target, target_kind, when) = self.target;
         let happens = match self.profile {
-            Profile::Safety => self.now < self.faults_end && draw.f64() < self.rates[&kind],
-            _ if (agent, kind) != (target, target_kind) || !self.happened.is_empty() => false,
+            Profile::Safety => draw.f64() < self.rates[kind as usize],
             Profile::Breach => self.bodies[agent].steps == when,
             Profile::Away => self.now >= ms(when),
         };
@@ -466,7 +478,11 @@ impl World {
             let is_over = self
                 .closed_at
                 .is_some_and(|closed| time > closed + ms(20_000));
-            if time > limit || is_over || self.bodies.iter().all(|body| body.has_ended) {
+            if time > limit
+                || self.number > MAX_STEPS
+                || is_over
+                || self.bodies.iter().all(|body| body.has_ended)
+            {
                 break;
             }
             self.now = self.now.max(time);
@@ -520,7 +536,7 @@ impl World {
             }
         }
         if let Some(mut draw) = self.fault(id, Kind::ClockJump) {
-            self.bodies[id].clock_offset += draw.i64(-100_000..100_000);
+            self.bodies[id].clock_offset += draw.i64(-10_000..10_000);
         }
         if id == 0
             && let Some(draw) = self.fault(id, Kind::Order)

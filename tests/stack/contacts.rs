@@ -10,7 +10,7 @@ use league::manager::notifications::{Progress, Published};
 use league::net::call_error::CallError;
 use league::protocol::{AgentKind, ErrorCode, ProtocolError};
 use league::values::{Moment, Timestamp, clock};
-use serde_json::Value;
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -120,7 +120,15 @@ impl Story {
     }
 
     fn end(&mut self, result: &str) {
-        let result = self::result(result).map(|()| Value::Null);
+        let result = match result {
+            "not_registered" => {
+                let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, "");
+                let mut answer = json!(error.league_error(""));
+                answer["message_type"] = "LEAGUE_ERROR".into();
+                Ok(answer)
+            }
+            word => self::result(word).map(|()| Value::Null),
+        };
         let call = self.call.take().unwrap();
         self.contact.record(&call, &result, self.now);
     }
