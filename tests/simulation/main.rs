@@ -3,9 +3,9 @@
 //! byte. The page `src/guide/simulation.md` explains how it works.
 //!
 //! ```text
-//! cargo test --test simulation                      some leagues of each profile
+//! cargo test --example simulation                   some leagues of each profile
 //! make simulate SEEDS=100000 FROM=1                 many, on all cores
-//! cargo test --test simulation -- 1 35 story        what happens in the league of seed 35
+//! cargo test --example simulation -- 1 35 story     what happens in the league of seed 35
 //! ```
 //! `SEEDS [FROM] [safety|away|breach] [story]` are its arguments. It ends with 1 at the first law that is
 //! broken, and prints the story of that league, with as few faults as break the same law.
@@ -42,11 +42,7 @@ const PROGRESS: u64 = 10_000;
 /// The number of leagues that are played to find the faults that matter.
 const MAX_TRIALS: u32 = 1000;
 
-const PROFILES: [(&str, Profile); 3] = [
-    ("safety", Profile::Safety),
-    ("away", Profile::Away),
-    ("breach", Profile::Breach),
-];
+const PROFILES: [Profile; 3] = [Profile::Safety, Profile::Away, Profile::Breach];
 
 const USAGE: Usage = Usage {
     name: "simulation",
@@ -83,15 +79,14 @@ fn main() -> ExitCode {
         .collect();
     let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
     let only = PROFILES
-        .iter()
-        .find(|(name, _)| words.contains(name))
-        .map(|(_, profile)| *profile);
+        .into_iter()
+        .find(|profile| words.contains(&&*name_of(*profile)));
     let seeds = numbers.first().copied().unwrap_or(SEEDS);
     let from = numbers.get(1).copied().unwrap_or(1);
     if !words.is_empty() && numbers.is_empty() {
         return ExitCode::SUCCESS; // the name of another test
     }
-    let profile_of = |seed: u64| only.unwrap_or(PROFILES[seed as usize % 3].1);
+    let profile_of = |seed: u64| only.unwrap_or(PROFILES[seed as usize % 3]);
     if words.contains(&"story") {
         let program = new_program(0);
         let played = play(from, profile_of(from), &BTreeSet::new(), &program, true);
@@ -127,6 +122,11 @@ fn main() -> ExitCode {
     ExitCode::FAILURE
 }
 
+/// Returns the name of a profile as an argument.
+fn name_of(profile: Profile) -> String {
+    format!("{profile:?}").to_lowercase()
+}
+
 /// Returns the next seed, unless a broken law was found.
 fn next_seed(total: &Mutex<Total>, from: u64, seeds: u64) -> Option<u64> {
     let mut total = total.lock().unwrap();
@@ -145,7 +145,7 @@ fn add(total: &Mutex<Total>, played: &Played, begun: Instant) {
     if !played.findings.is_empty() && total.found.is_none_or(|(first, _)| seed < first) {
         total.found = Some((seed, played.world.profile));
     }
-    if total.played % PROGRESS == 0 {
+    if total.played.is_multiple_of(PROGRESS) {
         print_speed(&total, begun);
     }
 }
@@ -227,8 +227,9 @@ fn explain(seed: u64, profile: Profile) {
     let (before, after) = (faults.len() + left_out.len(), faults.len());
     println!("\nThe league of seed {seed} with {after} of its {before} faults:");
     print_story(&played);
+    let profile = name_of(profile);
     println!(
-        "Again: cargo test --test simulation -- 1 {seed} {profile:?} (add `story` for all of its faults)"
+        "Again: cargo test --example simulation -- 1 {seed} {profile}; with `story`, all of its faults"
     );
     let _ = fs::remove_dir_all(program.data.parent().unwrap());
 }

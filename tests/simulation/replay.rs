@@ -28,6 +28,9 @@ pub enum Want {
     Error(GameError),
 }
 
+/// The end of a match.
+pub type End = Result<GameResult, Aborted>;
+
 /// A match that is played again and again.
 pub struct Replay {
     pub assignment: Assignment,
@@ -82,7 +85,7 @@ impl Replay {
     }
 
     /// Plays the match as far as the answers go. Returns what it wants now, and its end if it has come.
-    pub fn run(&self) -> (Vec<(usize, Want)>, Option<Result<GameResult, Aborted>>) {
+    pub fn run(&self) -> (Vec<(usize, Want)>, Option<End>) {
         self.state().run = Run::default();
         let ended = play_match(&self.assignment, self);
         let mut state = self.state();

@@ -88,6 +88,12 @@ pub fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
+/// What a request does where it arrives.
+type Arrival = Rc<dyn Fn(&mut World, Ticket)>;
+
+/// What its sender does with the answer.
+type Done = Box<dyn FnOnce(&mut World, Answer)>;
+
 /// A step of an agent. It does not happen if the agent has crashed since it was planned.
 struct Step {
     owner: Option<(Id, u32)>,
@@ -99,7 +105,7 @@ struct Step {
 struct Call {
     from: (Id, u32),
     name: String,
-    done: Box<dyn FnOnce(&mut World, Answer)>,
+    done: Done,
     /// The agent that it has reached.
     at: Option<Id>,
 }
@@ -235,9 +241,9 @@ impl World {
 
     /// Adds a line to the story.
     pub fn tell(&mut self, line: impl FnOnce(&World) -> String) {
-        if self.story.is_some() {
-            let text = format!("{:>9.3} {}", self.now.as_secs_f64(), line(self));
-            self.story.as_mut().unwrap().push(text);
+        if let Some(mut story) = self.story.take() {
+            story.push(format!("{:>9.3} {}", self.now.as_secs_f64(), line(self)));
+            self.story = Some(story);
         }
     }
 
@@ -356,7 +362,7 @@ impl World {
         if self.is_cut_off([from, to]) || self.is_lost(line, Kind::RequestLost, call) {
             return;
         }
-        let arrive: Rc<dyn Fn(&mut World, Ticket)> = Rc::new(arrive);
+        let arrive: Arrival = Rc::new(arrive);
         for copy in 0..=u32::from(self.fault(line, Kind::Doubled).is_some()) {
             let delay = self.delay(line) * (1 + copy * 100);
             let call = (copy == 0).then_some(call);
@@ -399,7 +405,7 @@ impl World {
         }
     }
 
-    fn deliver(&mut self, mut ticket: Ticket, name: &str, arrive: Rc<dyn Fn(&mut World, Ticket)>) {
+    fn deliver(&mut self, mut ticket: Ticket, name: &str, arrive: Arrival) {
         let to = ticket.to;
         if let Some(call) = ticket.call {
             if !self.bodies[to].is_up {
