@@ -9,13 +9,13 @@
 
 use super::contact::{Call, Next, Table};
 use super::journal::Store;
-use super::league::{League, Member};
+use super::league::League;
 use super::notifications::{Notification, Progress};
 use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, Client, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::program::Program;
-use crate::protocol::{AgentKind, RoundAnnouncement};
+use crate::protocol::AgentKind;
 use crate::values::Moment;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -193,7 +193,13 @@ impl Contacts {
         call: &Call,
         text: Option<Arc<Broadcast>>,
     ) -> Result<Value, CallError> {
-        let Some((member, announcement, match_token)) = self.receiver(id, call) else {
+        // A player that was removed from the lobby is not called, so that it registers again and
+        // learns it.
+        let member = self.store.read(|league| {
+            let is_called = league.started || !league.removed.contains(id);
+            league.members.get(id).filter(|_| is_called).cloned()
+        });
+        let Some(member) = member else {
             return Ok(Value::Null);
         };
 
@@ -204,44 +210,23 @@ impl Contacts {
             max_bytes: MAX_NOTICE,
             timeout: self.timeout,
         };
-        if call.notification.is_none() {
-            return self.client.ping(&peer, &member.token).map(|()| Value::Null);
-        }
-
         let mut own_fields = json!({"auth_token": member.token});
-        if let Some(token) = match_token {
-            own_fields["match_token"] = json!(token);
-        }
-        let own = announcement.map(|own| Arc::new(self.client.prepare_broadcast(&own, 1)));
-        let text = own.or(text);
+        let text = match call.notification {
+            None => return self.client.ping(&peer, &member.token).map(|()| Value::Null),
+            // A referee's copy has the addresses of the players and the tokens of its matches.
+            Some(Notification::Announcement(round)) if member.kind == AgentKind::Referee => {
+                let message = (self.store).read(|league| league.announcement(round, Some(id)));
+                Some(Arc::new(self.client.prepare_broadcast(&message, 1)))
+            }
+            Some(Notification::Announcement(round)) => {
+                if let Some(token) = self.store.read(|league| league.match_token(round, id)) {
+                    own_fields["match_token"] = json!(token);
+                }
+                text
+            }
+            Some(_) => text,
+        };
         let text = text.ok_or_else(|| CallError::Local("no text".into()))?;
         self.client.deliver(&peer, &text, own_fields)
-    }
-
-    /// Returns the agent that gets a call; with an announcement also the copy of a referee, which has
-    /// the addresses of the players and the tokens of its matches, or the match token of a player.
-    pub fn receiver(
-        &self,
-        id: &str,
-        call: &Call,
-    ) -> Option<(Member, Option<RoundAnnouncement>, Option<String>)> {
-        self.store.read(|league| {
-            // A player that was removed from the lobby is not called, so that it registers again and
-            // learns it.
-            let is_called = league.started || !league.removed.contains(id);
-            let member = league.members.get(id).filter(|_| is_called)?.clone();
-
-            let (mut announcement, mut match_token) = (None, None);
-            match call.notification {
-                Some(Notification::Announcement(round)) if member.kind == AgentKind::Referee => {
-                    announcement = Some(league.announcement(round, Some(id)));
-                }
-                Some(Notification::Announcement(round)) => {
-                    match_token = league.match_token(round, id);
-                }
-                _ => {}
-            }
-            Some((member, announcement, match_token))
-        })
     }
 }

@@ -304,24 +304,27 @@ impl Server {
 
     /// Makes a call to an agent.
     fn send(world: &mut World, manager: &Manager, id: String, call: Call) {
-        let Some((member, announcement, match_token)) = manager.contacts.receiver(&id, &call)
-        else {
-            return manager.contacts.record(&id, &call, &Ok(Value::Null));
-        };
-        let mut message = match (announcement, call.notification) {
-            (Some(own), _) => Some(own.into()),
-            (None, told) => {
-                told.and_then(|told| manager.store.read(|league| league.message_of(told)))
+        // Each referee has its own copy of an announcement, and each player its own token.
+        let (member, message) = manager.store.read(|league| {
+            let member = &league.members[&id];
+            let mut message = call.notification.and_then(|told| league.message_of(told));
+            if let Some(PlayerRequest::RoundAnnouncement(round)) = &mut message {
+                match member.kind {
+                    AgentKind::Referee => *round = league.announcement(round.round_id, Some(&id)),
+                    _ => round.match_token = league.match_token(round.round_id, &id),
+                }
             }
-        };
-        if let Some(PlayerRequest::RoundAnnouncement(round)) = &mut message {
-            round.match_token = match_token;
-        }
+            (member.clone(), message)
+        });
         world.note_notification(&id, call.notification);
         world.server.as_mut().unwrap().called.insert(id.clone());
 
         let name = message.as_ref().map_or("ping", |message| message.name());
-        let from = envelope("league_manager", "conv-notification", Some(member.token));
+        let from = envelope(
+            "league_manager",
+            "conv-notification",
+            Some(member.token.clone()),
+        );
         let arrive = move |world: &mut World, ticket: Ticket| match &message {
             None => world.answer(ticket, Ok(Value::Null)),
             Some(message) => hear(world, ticket, from.clone(), message.clone()),
