@@ -809,6 +809,9 @@ impl Player {
     pub fn cheat(world: &mut World, id: Id) {
         let report = world.fault(id, Kind::FalseReport);
         let message = world.fault(id, Kind::FalseMessage);
+        if report.is_none() && message.is_none() {
+            return;
+        }
         let (Some(server), Some(own)) = (&world.server, world.bodies[id].credentials.clone())
         else {
             return;

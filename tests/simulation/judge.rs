@@ -17,7 +17,10 @@ use std::time::Duration;
 
 /// The longest time from the end of the last fault to the end of the league, with all faults and
 /// with one.
-const END_LIMITS: [Duration; 2] = [Duration::from_secs(900), Duration::from_secs(400)];
+const END_LIMIT: Duration = Duration::from_secs(900);
+const END_LIMIT_OF_ONE_FAULT: Duration = Duration::from_secs(400);
+/// The longest time from the moment when a referee goes away to the end of a league that has another.
+const REPLACEMENT_LIMIT: Duration = Duration::from_secs(150);
 /// The conversation of a player that sends messages in the name of others.
 pub const FALSE_CONVERSATION: &str = "conv-false";
 
@@ -297,16 +300,27 @@ fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {
     if holds { Ok(()) } else { Err(problem()) }
 }
 
-/// The league is closed in a bounded time after the last fault.
+/// The league is closed in a bounded time after the last fault. It does not wait for a referee that is
+/// away, if there is another one.
 fn the_league_ends(world: &World, files: &Files) -> Result<(), String> {
-    let limit = END_LIMITS[usize::from(world.profile != Profile::Safety)];
+    let is_referee_away = world.bodies[1..=world.referees.len()]
+        .iter()
+        .any(|body| body.was_away);
+    let (from, limit) = match (world.profile, world.fault_at) {
+        (Profile::Safety, _) => (world.calm_at, END_LIMIT),
+        (_, Some(fault_at)) if is_referee_away && world.referees.len() > 1 => {
+            (fault_at, REPLACEMENT_LIMIT)
+        }
+        _ => (world.calm_at, END_LIMIT_OF_ONE_FAULT),
+    };
     let holds = world
         .closed_at
-        .is_some_and(|closed_at| closed_at <= world.calm_at + limit);
+        .is_some_and(|closed_at| closed_at <= from + limit);
     ensure(holds, || {
+        let count = files.recorded.len();
         format!(
-            "the league is not closed in time; it has {} results",
-            files.recorded.len()
+            "the league is closed at {:?}, with {count} results",
+            world.closed_at
         )
     })
 }

@@ -39,8 +39,8 @@ const SEEDS: u64 = 1500;
 const LIMIT: Duration = Duration::from_secs(3600);
 /// The number of leagues after which the progress is printed.
 const PROGRESS: u64 = 10_000;
-/// The number of leagues that are played to find the faults that matter.
-const MAX_TRIALS: u32 = 1000;
+/// The longest time in which the faults that matter are looked for.
+const SHORTENING_TIMEOUT: Duration = Duration::from_secs(20);
 
 const PROFILES: [Profile; 3] = [Profile::Safety, Profile::Away, Profile::Breach];
 
@@ -205,15 +205,14 @@ fn explain(seed: u64, profile: Profile) {
 
     // Leave out half of the faults, then a quarter, and so on down to single ones, as long as the same
     // law is broken.
-    let mut trials = 0;
+    let begun = Instant::now();
     let mut size = faults.len().div_ceil(2);
-    while size > 0 && trials < MAX_TRIALS {
+    while size > 0 {
         let mut start = 0;
-        while start < faults.len() && trials < MAX_TRIALS {
+        while start < faults.len() && begun.elapsed() < SHORTENING_TIMEOUT {
             let mut fewer: BTreeSet<FaultId> = left_out.clone();
             fewer.extend(&faults[start..(start + size).min(faults.len())]);
             let played = play(seed, profile, &fewer, &program, false);
-            trials += 1;
             if played.findings.iter().any(|finding| law_of(finding) == law) {
                 (left_out, faults) = (fewer, played.world.happened);
             } else {

@@ -71,7 +71,7 @@ const RATES: [(Kind, f64); 15] = [
 ];
 
 /// Maximum number of steps of a league: one that does the same again and again ends here.
-const MAX_STEPS: u64 = 200_000;
+const MAX_STEPS: u64 = 100_000;
 
 /// The kinds of worlds, each of which has laws of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -154,8 +154,9 @@ pub struct World {
     rates: [f64; RATES.len()],
     drawn: BTreeMap<(Id, Kind), u64>,
     pub happened: Vec<FaultId>,
-    /// The time from which nothing fails any more, and the end of the last fault.
+    /// The time from which nothing fails any more, that of the first fault, and the end of the last.
     faults_end: Duration,
+    pub fault_at: Option<Duration>,
     pub calm_at: Duration,
     /// The one fault of the other profiles: its agent, its kind, and its step or time.
     target: (Id, Kind, u64),
@@ -214,6 +215,7 @@ impl World {
             drawn: BTreeMap::new(),
             happened: Vec::new(),
             faults_end: ms(draw.u64(20_000..200_000)),
+            fault_at: None,
             calm_at: Duration::ZERO,
             target,
             dying: None,
@@ -284,6 +286,7 @@ impl World {
             return None;
         }
         self.happened.push(id);
+        self.fault_at.get_or_insert(self.now);
         self.calm_at = self.calm_at.max(self.now);
         self.count(format!("fault: {kind:?}"));
         self.tell(|world| format!("** {kind:?} at {}", world.name(agent)));
