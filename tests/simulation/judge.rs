@@ -261,7 +261,7 @@ impl Files {
 type Law = fn(&World, &Files) -> Result<(), String>;
 
 /// The laws, with their names.
-const LAWS: [(&str, Law); 11] = [
+const LAWS: [(&str, Law); 12] = [
     ("end", the_league_ends),
     ("schedule", every_pair_meets_once),
     ("one result", each_match_has_one_result),
@@ -273,6 +273,7 @@ const LAWS: [(&str, Law); 11] = [
     ("told", everybody_knows_the_end),
     ("kept", what_was_acknowledged_is_kept),
     ("disk", what_players_are_told_is_on_a_disk),
+    ("once", a_match_is_decided_once),
 ];
 
 /// Returns the laws that a league has broken, each as `NAME: what is wrong`.
@@ -586,6 +587,23 @@ fn what_players_are_told_is_on_a_disk(world: &World, files: &Files) -> Result<()
             format!(
                 "{} was told a result of {match_id} that is on no disk",
                 world.name(*id)
+            )
+        })?;
+    }
+    Ok(())
+}
+
+/// A referee decides a match once, unless it was announced again with other tokens.
+fn a_match_is_decided_once(_: &World, files: &Files) -> Result<(), String> {
+    let mut decided = BTreeMap::new();
+    for (referee, task) in &files.decided {
+        let key = (referee, &task.assignment.match_id, &task.assignment.tokens);
+        let first = decided.insert(key, &task.result);
+        let holds = first.is_none_or(|first| *first == task.result);
+        ensure(holds, || {
+            format!(
+                "{referee} decides {} again, and otherwise",
+                task.assignment.match_id
             )
         })?;
     }
