@@ -7,8 +7,9 @@ check_TAKES  = GAME PORT
 agent_TAKES  = NAME
 faults_TAKES = OF NAME
 trace_TAKES  = MATCH GAME LOGS
+simulate_TAKES = SEEDS FROM ONLY
 # They have no value unless the command line gives one: variables of the environment do not count.
-OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH
+OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH SEEDS FROM ONLY
 $(foreach option,$(OPTIONS),$(eval $(option) =))
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name)))
 REFUSED = $(filter-out $($(target)_TAKES),$(GIVEN))
@@ -63,6 +64,10 @@ faults: built ## twelve faults, for the stack and for the small league;
 test: ## all tests
 	@cargo test --quiet --no-fail-fast
 
+simulate: ## leagues in virtual time, until a law is broken:
+## make simulate SEEDS=100000 FROM=1 ONLY=breach
+	@cargo run --quiet --profile simulate --example simulation -- $(or $(SEEDS),10000) $(or $(FROM),1) $(ONLY)
+
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture --test-threads 1 bench comparisons
 
@@ -73,4 +78,4 @@ clean: ## remove what was built, data and logs
 	cargo clean --quiet
 	rm -rf data logs/*
 
-.PHONY: help built league small class agent check faults trace test bench clean
+.PHONY: help built league small class agent check faults trace test simulate bench clean

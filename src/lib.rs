@@ -134,6 +134,7 @@ pub mod guide {
     //! | [windows] | you have Windows or macOS, and want to know what is different there |
     //! | [practice] | you want to know whether a strategy is better than a coin, or than another one |
     //! | [labs] | you want to build what keeps a league alive: twelve faults, and a suite that says when it holds |
+    //! | [simulation] | you want to know how thousands of leagues are played in virtual time, and what they find |
     //! | [exercises] | you want to learn by changing something that a test then checks |
 
     #[doc = include_str!("guide/class.md")]
@@ -150,6 +151,8 @@ pub mod guide {
     pub mod models {}
     #[doc = include_str!("guide/practice.md")]
     pub mod practice {}
+    #[doc = include_str!("guide/simulation.md")]
+    pub mod simulation {}
     #[doc = include_str!("guide/tour.md")]
     pub mod tour {}
     #[doc = include_str!("guide/windows.md")]

@@ -113,7 +113,7 @@ impl ManagerHooks for NoManagerHooks {}
 /// A league manager.
 pub struct Manager {
     /// The parts that every program has.
-    pub program: Program,
+    pub program: Arc<Program>,
     /// The league and its journal.
     pub store: Store,
     /// Sends notifications to the agents.
@@ -136,7 +136,7 @@ pub struct Manager {
 
 /// Runs the program: a league from where its journal ends to its end.
 pub fn run(args: Args, hooks: Arc<dyn ManagerHooks>) -> Result<(), Exit> {
-    let program = Program::new(args, AgentKind::Manager)?;
+    let program = Arc::new(Program::new(args, AgentKind::Manager)?);
     let manager = Arc::new(Manager::new(program, hooks)?);
     let end = manager.run_league();
     manager.program.log_exit(&end);
@@ -145,7 +145,7 @@ pub fn run(args: Args, hooks: Arc<dyn ManagerHooks>) -> Result<(), Exit> {
 
 impl Manager {
     /// Opens the league. The command line overrules the files.
-    fn new(program: Program, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
+    pub fn new(program: Arc<Program>, hooks: Arc<dyn ManagerHooks>) -> Result<Manager, Exit> {
         let mut config = program.config.clone();
         let automatic_start = awaited_agents(&program)?;
         let given = program.args.number("--members-per-address", 1..=200)?;
@@ -198,14 +198,20 @@ impl Manager {
         self.run_rounds(|league| league.open_round().is_none())?;
 
         // Tell all agents the end of the league.
-        let attempt = config.generic_limit();
-        let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
-        self.run_rounds(|_| (self.contacts).with(|table| table.may_end(limit, Moment::now())))?;
+        self.run_rounds(|_| self.may_end())?;
 
         self.finish()?;
         self.hooks.end(self)?;
         server.drain(SHUTDOWN_TIMEOUT);
         Ok(())
+    }
+
+    /// Returns true if all agents have been told the end of the league, or cannot be told.
+    pub fn may_end(&self) -> bool {
+        let config = &self.program.config;
+        let attempt = config.generic_limit();
+        let limit = config.system.retry_policy.max_total_time(attempt) + attempt;
+        (self.contacts).with(|table| table.may_end(limit, Moment::now()))
     }
 
     /// Logs that a league begins, or that an unfinished one goes on.

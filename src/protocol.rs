@@ -292,14 +292,14 @@ pub struct AgentMeta {
 }
 
 /// A referee asks to be let in.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RefereeRegisterRequest {
     pub referee_meta: AgentMeta,
 }
 
 /// A referee is in, with an id and a token; or it is not, and `reason` says why. With
 /// `proves_itself` the manager promises that its own requests carry that token.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RefereeRegisterResponse {
     pub status: RegistrationStatus,
     #[serde(default, deserialize_with = "nullable")]
@@ -313,13 +313,13 @@ pub struct RefereeRegisterResponse {
 }
 
 /// A player asks to be let in.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueRegisterRequest {
     pub player_meta: AgentMeta,
 }
 
 /// The reply to the registration of a player, like that of a referee.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct LeagueRegisterResponse {
     pub status: RegistrationStatus,
     #[serde(default, deserialize_with = "nullable")]
@@ -361,20 +361,20 @@ impl From<LeagueRegisterResponse> for RefereeRegisterResponse {
 }
 
 /// The reply to a notification. It is no message: it has no type and no envelope.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StatusOk {
     /// Always "ok".
     pub status: String,
 }
 
 /// The operator starts the league.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartLeague {
     pub league_id: String,
 }
 
 /// The operator's order; `remove` and `restore` name a player.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueControl {
     pub league_id: String,
     pub action: ControlAction,
@@ -383,7 +383,7 @@ pub struct LeagueControl {
 }
 
 /// The progress of the league; if it does not go on, `reason` says what it waits for.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueStatus {
     pub league_id: String,
     pub status: LeaguePhase,
@@ -396,7 +396,7 @@ pub struct LeagueStatus {
 /// The open matches of a round, when it begins or goes on. `match_token` stands in a player's copy: only
 /// an invitation that carries it as `auth_token` is a true one to the player's match of this
 /// round.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RoundAnnouncement {
     pub league_id: String,
     pub round_id: u32,
@@ -407,7 +407,7 @@ pub struct RoundAnnouncement {
 /// One match of an announcement. The optional fields are for the referee: who referees, where
 /// the players are, the token of each for this match, and how they stand. Only `match_token` is
 /// for a player: some managers write it here; ours never does.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct MatchEntry {
     pub match_id: String,
     pub game_type: String,
@@ -433,7 +433,7 @@ pub struct Record {
 }
 
 /// One match as a referee is given it by the tool `start_match`, which is no message.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct StartMatch {
     pub league_id: String,
     pub round_id: u32,
@@ -442,7 +442,7 @@ pub struct StartMatch {
 }
 
 /// A player is asked to come. The conversation of the envelope is that of the whole match.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GameInvitation {
     pub league_id: String,
     pub round_id: u32,
@@ -454,7 +454,7 @@ pub struct GameInvitation {
 }
 
 /// The player comes, or does not. It echoes the token of the match.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GameJoinAck {
     pub match_id: String,
     pub player_id: String,
@@ -482,7 +482,7 @@ pub struct TurnContext {
 }
 
 /// The player's choice. The game judges it, not the parser.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChooseParityResponse {
     pub match_id: String,
     pub player_id: String,
@@ -505,7 +505,7 @@ pub struct ChooseMoveCall {
 }
 
 /// The player's move: one of the legal ones, which the game judges.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct ChooseMoveResponse {
     pub match_id: String,
     pub player_id: String,
@@ -550,7 +550,7 @@ pub struct MoveMade {
 
 /// An error in a match. A referee tells it to the player concerned; it is also the refusal of a
 /// message of a match.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct GameError {
     pub match_id: String,
     pub error_code: ErrorCode,
@@ -564,7 +564,7 @@ pub struct GameError {
 }
 
 /// The attempt that failed, and when the next one comes or how many seconds are left for it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RetryInfo {
     pub retry_count: u32,
     pub max_retries: u32,
@@ -573,7 +573,7 @@ pub struct RetryInfo {
 }
 
 /// The report of a referee: the result of a match.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MatchResultReport {
     pub league_id: String,
     pub round_id: u32,
@@ -607,14 +607,14 @@ pub struct ResultDetails {
 }
 
 /// The report is recorded.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct MatchResultAck {
     pub match_id: String,
     pub status: String,
 }
 
 /// The table.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueStandingsUpdate {
     pub league_id: String,
     pub round_id: u32,
@@ -635,7 +635,7 @@ pub struct Standing {
 }
 
 /// A round is over.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RoundCompleted {
     pub league_id: String,
     pub round_id: u32,
@@ -646,7 +646,7 @@ pub struct RoundCompleted {
 }
 
 /// The endings of the matches of a round: `wins + draws + technical_losses = total_matches`.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RoundSummary {
     pub total_matches: u32,
     pub wins: u32,
@@ -655,7 +655,7 @@ pub struct RoundSummary {
 }
 
 /// The league is over.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueCompleted {
     pub league_id: String,
     pub total_rounds: u32,
@@ -673,7 +673,7 @@ pub struct Champion {
 }
 
 /// One row of the final table.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FinalStanding {
     pub rank: u32,
     pub player_id: String,
@@ -682,7 +682,7 @@ pub struct FinalStanding {
 }
 
 /// A question to the manager. What exactly is asked is judged by the one who answers it.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueQuery {
     pub league_id: String,
     pub query_type: Value,
@@ -690,14 +690,14 @@ pub struct LeagueQuery {
 }
 
 /// The subject of a query; without a player it is about its sender.
-#[derive(Debug, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct QueryParams {
     pub player_id: Option<String>,
     pub round_id: Option<u32>,
 }
 
 /// The answer to a question: `data` on success, else `error`.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct LeagueQueryResponse {
     pub query_type: String,
     pub success: bool,
@@ -724,7 +724,7 @@ impl LeagueQueryResponse {
 }
 
 /// The reason why a query is not answered; unlike in LEAGUE_ERROR, `error_description` explains.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct QueryError {
     pub error_code: ErrorCode,
     pub error_name: String,

@@ -13,7 +13,7 @@ use crate::json::decode;
 use crate::net::call_error::CallError;
 use crate::program::attempts::Attempts;
 use crate::program::config::SystemFile;
-use crate::protocol::{AgentKind, LeagueError, ProtocolError, ResultStatus};
+use crate::protocol::{AgentKind, ErrorCode, LeagueError, ProtocolError, ResultStatus};
 use crate::values::{MAX_QUOTED_CHARS, Moment, truncate};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
@@ -350,6 +350,8 @@ impl Table {
         for member in league.members.values() {
             table.contact(member);
         }
+        // Before a restart they may not have been told.
+        table.note_unaware_players(league);
         table
     }
 
@@ -386,7 +388,8 @@ impl Table {
     }
 
     /// Refuses the technical loss of a player that was told of its match too late: that must be
-    /// announced again. A player whose calls fail in all attempts counts as told.
+    /// announced again. (Until it is, the same report may come several times.) A player whose calls
+    /// fail in all attempts counts as told.
     pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         for player in &the_match.players {
@@ -396,7 +399,7 @@ impl Table {
                 && let Some(contact) = self.contacts.get(player)
                 && (self.unaware.contains(id) || contact.lacks(the_match))
                 && !contact.has_failed()
-                && self.concede(player)
+                && (self.unannounced.contains(id) || self.concede(player))
             {
                 self.unannounced.insert(id.clone());
                 let problem =
@@ -405,6 +408,20 @@ impl Table {
             }
         }
         Ok(())
+    }
+
+    /// Notes the matches of which a player has not been told, while the referees are told.
+    fn note_unaware_players(&mut self, league: &League) {
+        for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
+            let mut players = the_match.players.iter();
+            if players.any(|id| {
+                self.contacts
+                    .get(id)
+                    .is_some_and(|known| known.lacks(the_match))
+            }) {
+                self.unaware.insert(the_match.id.clone());
+            }
+        }
     }
 
     /// Lets an agent be told everything again that still matters, or be pinged.
@@ -424,15 +441,7 @@ impl Table {
             self.published_at = now;
         }
         if newest.referees.announcement > before.referees.announcement {
-            for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
-                let mut players = the_match
-                    .players
-                    .iter()
-                    .filter_map(|id| self.contacts.get(id));
-                if players.any(|contact| contact.lacks(the_match)) {
-                    self.unaware.insert(the_match.id.clone());
-                }
-            }
+            self.note_unaware_players(league);
         }
 
         let [old, new] = [before, newest].map(Published::to_any);
@@ -578,7 +587,11 @@ fn refusal_reason(result: &Result<Value, CallError>) -> Option<String> {
     }
 
     // A GAME_ERROR has the same fields.
-    let reason = decode::<LeagueError>(answer).map(|error| error.explain());
+    let error = decode::<LeagueError>(answer);
+    if matches!(&error, Ok(error) if error.error_code == ErrorCode::PlayerNotRegistered) {
+        return None; // the answer to its registration is on its way
+    }
+    let reason = error.map(|error| error.explain());
     let text = format!("answered {name} {}", reason.unwrap_or_default());
     Some(truncate(&text, MAX_QUOTED_CHARS))
 }

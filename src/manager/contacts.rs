@@ -135,28 +135,34 @@ impl Manager {
     /// Makes the call to an agent that is due, and records its result. Returns the time until the
     /// next call.
     fn serve(&self, id: &str) -> Duration {
-        let started = Moment::now();
+        match self.begin_call(id) {
+            Ok((call, text)) => {
+                let result = self.send(id, &call, text);
+                self.record(id, &call, &result);
+                Duration::ZERO
+            }
+            Err(time) => time,
+        }
+    }
+
+    /// Returns the call to an agent that is due, with the text that others get too; or the time until
+    /// the next one.
+    pub fn begin_call(&self, id: &str) -> Result<(Call, Option<Arc<Broadcast>>), Duration> {
         let mut inner = lock(&self.contacts.inner);
         let published = inner.table.published;
-        let Some(contact) = inner.table.contacts.get_mut(id) else {
-            return PAUSE;
+        let contact = inner.table.contacts.get_mut(id).ok_or(PAUSE)?;
+        let call = match contact.next_call(published, Moment::now()) {
+            Next::Call(call) => call,
+            Next::Wait(time) => return Err(time),
         };
 
-        let call = match contact.next_call(published, started) {
-            Next::Call(call) => call,
-            Next::Wait(time) => return time,
-        };
         contact.begin(&call);
         let text = (call.notification).and_then(|told| inner.texts.get(&told).cloned());
-        drop(inner);
-
-        let result = self.send(id, &call, text);
-        self.record(id, &call, &result);
-        Duration::ZERO
+        Ok((call, text))
     }
 
     /// Records the result of a call, and wakes the round loop if it may wait for it.
-    fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>) {
+    pub fn record(&self, id: &str, call: &Call, result: &Result<Value, CallError>) {
         let now = Moment::now();
         let mut inner = lock(&self.contacts.inner);
         let table = &mut inner.table;

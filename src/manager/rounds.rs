@@ -73,7 +73,7 @@ impl Manager {
     }
 
     /// Decides what can be decided now, publishes what is new, and says what the league waits for.
-    fn step(self: &Arc<Self>) {
+    pub fn step(self: &Arc<Self>) {
         let (store, contacts) = (&self.store, &self.contacts);
         // Decide one event after the other. A full disk is tried again with the next step.
         let mut result = Ok(true);

@@ -2,6 +2,7 @@
 //! panic: what our locks protect is complete at every moment.
 
 use crate::system;
+use crate::values::clock;
 use std::process;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, Thread};
@@ -14,6 +15,9 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 /// Starts a thread with a name; returns `None` if the machine has none left.
 pub fn spawn(name: &str, work: impl FnOnce() + Send + 'static) -> Option<Thread> {
+    if clock::is_simulated() {
+        return None;
+    }
     let started = thread::Builder::new().name(name.into()).spawn(work);
     started.ok().map(|handle| handle.thread().clone())
 }

@@ -8,6 +8,7 @@ use crate::system;
 use crate::values::Timestamp;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use std::cell::Cell;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,11 @@ use std::time::Duration;
 const RETRY_INTERVAL: Duration = Duration::from_millis(200);
 /// The byte order mark, which editors on Windows write before the text of a file.
 const BYTE_ORDER_MARK: &str = "\u{feff}";
+
+thread_local! {
+    /// The number of bytes of a line for which a disk has room. A simulation sets it.
+    pub static ROOM: Cell<usize> = const { Cell::new(usize::MAX) };
+}
 
 /// Held while a file is replaced: two threads would take the same temporary file.
 static REPLACING: Mutex<()> = Mutex::new(());
@@ -275,7 +281,11 @@ impl JsonLinesFile {
     fn write(&mut self, line: &str) -> io::Result<()> {
         self.file.set_len(self.length)?; // remove the rest of an earlier attempt
         self.file.seek(SeekFrom::Start(self.length))?;
-        self.file.write_all(line.as_bytes())?;
+        let (written, rest) = line.as_bytes().split_at(line.len().min(ROOM.get()));
+        self.file.write_all(written)?;
+        if !rest.is_empty() {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
         self.file.sync_data()
     }
 }

@@ -5,7 +5,7 @@ use crate::protocol::{
     DEFAULTED_FIELDS, ErrorCode, GameError, GameOver, GameResult, LeagueError, ProtocolError,
     ResultStatus,
 };
-use crate::values::{MAX_QUOTED_CHARS, peer_text, redact_tokens, truncate};
+use crate::values::{MAX_QUOTED_CHARS, clock, peer_text, redact_tokens, truncate};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::io::{Write, stderr, stdout};
@@ -38,7 +38,9 @@ pub fn print_line(text: &str) {
 
 /// Prints a line on standard error, for a problem that the user can solve.
 pub fn print_error(text: &str) {
-    let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
+    if !clock::is_simulated() {
+        let _ = stderr().write_all(format!("{}\n", sanitize(text)).as_bytes());
+    }
 }
 
 /// Standard output of a program that may be quiet.

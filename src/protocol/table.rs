@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use std::sync::LazyLock;
 
 /// A message of one type, or an enum of several: it can be written and parsed.
-pub trait Message: Serialize + Sized {
+pub trait Message: Serialize + Sized + 'static {
     /// Returns the `message_type` on the wire.
     fn name(&self) -> &'static str;
 
@@ -54,7 +54,7 @@ macro_rules! messages {
     (@enum $enum:ident $($message_type:literal $name:ident
         $(: $method:literal => $reply:ident $description:literal)?)*
     ) => {
-        #[derive(Debug, Serialize)]
+        #[derive(Debug, Clone, Serialize)]
         #[serde(untagged)]
         pub enum $enum { $($name($name),)* }
 

@@ -1,9 +1,8 @@
 //! UTC timestamps. Messages have whole seconds, log lines also milliseconds. Deadlines are measured
-//! with `Instant`, never with timestamps. The clocks are those of the system, or in a test the times
-//! that it has set for its thread.
+//! with `Instant`, never with timestamps.
 
+use super::clock;
 use serde::{Deserialize, Serialize};
-use std::cell::Cell;
 use std::time::{Duration, Instant};
 use time::{
     OffsetDateTime, PrimitiveDateTime, UtcOffset, format_description::BorrowedFormatItem,
@@ -33,32 +32,16 @@ const ACCEPTED_FORMATS: &[BorrowedFormatItem] = format_description!(
         [[year][month][day]T[hour][minute][second]]][optional [.[subsecond]]]"
 );
 
-thread_local! {
-    static SET: Cell<Option<(Instant, OffsetDateTime)>> = const { Cell::new(None) };
-}
-
-/// Sets both clocks of this thread: the one that never jumps, and the wall clock. They stand still
-/// until they are set again.
-pub fn set_clocks(instant: Instant, utc: OffsetDateTime) {
-    SET.set(Some((instant, utc)));
-}
-
-/// Returns the wall clock.
-fn now_utc() -> OffsetDateTime {
-    SET.get()
-        .map_or_else(OffsetDateTime::now_utc, |(_, utc)| utc)
-}
-
 impl Timestamp {
     /// Returns the wall clock in whole seconds.
     pub fn now() -> Timestamp {
-        let now = now_utc();
+        let now = clock::now_utc();
         Timestamp(now.replace_nanosecond(0).unwrap_or(now))
     }
 
     /// Returns the wall clock with milliseconds, for logs.
     pub fn now_with_millis() -> String {
-        let now = now_utc();
+        let now = clock::now_utc();
         now.format(LOG_FORMAT).unwrap_or_default()
     }
 
@@ -109,7 +92,7 @@ impl Moment {
     /// Returns the present.
     pub fn now() -> Moment {
         Moment {
-            instant: SET.get().map_or_else(Instant::now, |(instant, _)| instant),
+            instant: clock::now(),
             timestamp: Timestamp::now(),
         }
     }

@@ -9,8 +9,8 @@ use league::manager::league::{Event, League};
 use league::manager::notifications::{Progress, Published};
 use league::net::call_error::CallError;
 use league::protocol::{AgentKind, ErrorCode, ProtocolError};
-use league::values::{Moment, Timestamp, set_clocks};
-use serde_json::Value;
+use league::values::{Moment, Timestamp, clock};
+use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 use time::OffsetDateTime;
@@ -120,7 +120,15 @@ impl Story {
     }
 
     fn end(&mut self, result: &str) {
-        let result = self::result(result).map(|()| Value::Null);
+        let result = match result {
+            "not_registered" => {
+                let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, "");
+                let mut answer = json!(error.league_error(""));
+                answer["message_type"] = "LEAGUE_ERROR".into();
+                Ok(answer)
+            }
+            word => self::result(word).map(|()| Value::Null),
+        };
         let call = self.call.take().unwrap();
         self.contact.record(&call, &result, self.now);
     }
@@ -309,10 +317,10 @@ fn contacts_golden() {
 fn clocks_of_a_thread_can_be_set() {
     let (now, later) = (Instant::now(), Duration::from_secs(90));
     let utc = OffsetDateTime::UNIX_EPOCH;
-    set_clocks(now, utc);
+    clock::set(now, utc);
     let before = Moment::now();
     assert_eq!(Timestamp::now().to_string(), "1970-01-01T00:00:00Z");
-    set_clocks(now + later, utc + later);
+    clock::set(now + later, utc + later);
     assert_eq!(Moment::now(), before.plus(later));
     let other = std::thread::spawn(|| Timestamp::now().to_string());
     assert!(!other.join().unwrap().starts_with("1970"));

@@ -24,4 +24,3 @@ mod rules;
 mod stories;
 #[path = "../support/mod.rs"]
 mod support;
-mod virtual_time;
