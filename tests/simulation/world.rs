@@ -645,14 +645,19 @@ impl World {
         agents::start(self, id);
     }
 
-    /// An agent ends, after a moment in which it still answers.
+    /// An agent ends; a referee or a player after a moment in which it still answers.
     pub fn end(&mut self, id: Id) {
         if self.dying == Some(id) || self.bodies[id].has_ended {
             return;
         }
         self.bodies[id].has_ended = true;
         self.tell(|world| format!("{} has ended", world.name(id)));
-        self.after(id, SHUTDOWN_TIMEOUT / 10, "end", move |world| {
+        let delay = if id == 0 {
+            Duration::ZERO
+        } else {
+            SHUTDOWN_TIMEOUT / 10
+        };
+        self.after(id, delay, "end", move |world| {
             world.bodies[id].is_up = false;
             world.bodies[id].life += 1;
         });
