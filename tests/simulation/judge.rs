@@ -593,13 +593,16 @@ fn what_players_are_told_is_on_a_disk(world: &World, files: &Files) -> Result<()
     Ok(())
 }
 
-/// A referee decides a match once, unless it was announced again with other tokens.
+/// A referee decides a match once, unless it was announced again with other tokens, or its technical
+/// loss was refused.
 fn a_match_is_decided_once(_: &World, files: &Files) -> Result<(), String> {
     let mut decided = BTreeMap::new();
     for (referee, task) in &files.decided {
         let key = (referee, &task.assignment.match_id, &task.assignment.tokens);
-        let first = decided.insert(key, &task.result);
-        let holds = first.is_none_or(|first| *first == task.result);
+        let first = decided.insert(key, &task.result).and_then(Option::as_ref);
+        let holds = first.is_none_or(|first| {
+            first.status == ResultStatus::TechnicalLoss || Some(first) == task.result.as_ref()
+        });
         ensure(holds, || {
             format!(
                 "{referee} decides {} again, and otherwise",

@@ -154,7 +154,8 @@ pub struct World {
     rates: [f64; RATES.len()],
     drawn: BTreeMap<(Id, Kind), u64>,
     pub happened: Vec<FaultId>,
-    /// The time from which nothing fails any more, that of the first fault, and the end of the last.
+    /// The time from which nothing fails any more, that of the first fault since the start of the
+    /// league, and the end of the last one.
     faults_end: Duration,
     pub fault_at: Option<Duration>,
     pub calm_at: Duration,
@@ -286,7 +287,10 @@ impl World {
             return None;
         }
         self.happened.push(id);
-        self.fault_at.get_or_insert(self.now);
+        let server = self.server.as_ref();
+        if server.is_some_and(|server| server.manager.store.read(|league| league.started)) {
+            self.fault_at.get_or_insert(self.now);
+        }
         self.calm_at = self.calm_at.max(self.now);
         self.count(format!("fault: {kind:?}"));
         self.tell(|world| format!("** {kind:?} at {}", world.name(agent)));
@@ -645,14 +649,19 @@ impl World {
         agents::start(self, id);
     }
 
-    /// An agent ends, after a moment in which it still answers.
+    /// An agent ends; a referee or a player after a moment in which it still answers.
     pub fn end(&mut self, id: Id) {
         if self.dying == Some(id) || self.bodies[id].has_ended {
             return;
         }
         self.bodies[id].has_ended = true;
         self.tell(|world| format!("{} has ended", world.name(id)));
-        self.after(id, SHUTDOWN_TIMEOUT / 10, "end", move |world| {
+        let delay = if id == 0 {
+            Duration::ZERO
+        } else {
+            SHUTDOWN_TIMEOUT / 10
+        };
+        self.after(id, delay, "end", move |world| {
             world.bodies[id].is_up = false;
             world.bodies[id].life += 1;
         });
