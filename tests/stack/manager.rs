@@ -315,6 +315,7 @@ fn repeated_registrations_cause_one_call_a_second() {
     let (peer, begun) = (idle_agent(), Instant::now());
     let token = token_of(&register_player(&manager.url(), "P01", &peer.url));
     let again = player_registration("P01", &peer.url, Some(&token));
+    wait_until("P01 is called", || peer.request_count() > 0);
     for _ in 0..100 {
         assert_eq!(send(&manager.url(), &again)["status"], "ACCEPTED");
     }
