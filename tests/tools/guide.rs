@@ -15,7 +15,7 @@ const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 const READERS_OWN: &str = "bin/ada.rs bin/eve.py src/games/rock_paper_scissors.rs";
 /// Options that no help of these programs lists: those of Cargo, the Inspector, `unshare` and
 /// `player.py`, and two that programs give to programs.
-const UNLISTED_OPTIONS: &str = "--bin --cli --features --fork --ignored --method --mount-proc \
+const UNLISTED_OPTIONS: &str = "--example --bin --cli --features --fork --ignored --method --mount-proc \
     --locked --nocapture --of --open --path --player --referee --relay --release --restarted --test --transport \
     --until-stdin-closes";
 /// The programs whose options are checked.
