@@ -104,6 +104,7 @@ impl Manager {
             store.notify_all();
         }
         if let Some(reason) = reason.filter(|_| is_new) {
+            self.print_news(); // first the round, then what it waits for
             self.say(Level::Warning, "waiting", &reason);
         }
     }
