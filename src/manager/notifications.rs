@@ -21,8 +21,9 @@ use crate::protocol::{
 /// The state of the league that may be told to an agent now, or that it has been told.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Progress {
-    /// The number of results in the table.
-    pub results: usize,
+    /// The number of tables: one when the league starts, so that all names are known, and one for
+    /// each result.
+    pub tables: usize,
     /// The number of rounds that are over.
     pub rounds: u32,
     /// The version of the announcement of the open round; 0 if there is none.
@@ -58,8 +59,8 @@ impl Progress {
     /// it has with it. `newest` is what may be told to it now.
     pub fn next_notification(self, newest: Progress) -> Option<(Notification, Progress)> {
         let mut next = self;
-        let notification = if self.results < newest.results {
-            next.results = newest.results;
+        let notification = if self.tables < newest.tables {
+            next.tables = newest.tables;
             Notification::Table
         } else if self.rounds < newest.rounds {
             next.rounds += 1;
@@ -129,7 +130,7 @@ impl League {
         let mut members = self.members.values();
 
         Progress {
-            results: self.played.len(),
+            tables: usize::from(self.started) + self.played.len(),
             rounds: self.rounds_completed,
             announcement: if is_announced {
                 self.announcement_version

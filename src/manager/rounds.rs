@@ -190,7 +190,7 @@ impl Table {
     pub fn publishable(&mut self, league: &League, may_begin: bool, now: Moment) -> Published {
         let (before, pace) = (self.published, &mut self.pace);
         let mut players = league.newest();
-        if players.results != before.players.results {
+        if players.tables != before.players.tables {
             let player_count = league.count(AgentKind::Player);
             // The last table is never held back. The table of a round is held back only in a very
             // large league.
@@ -203,12 +203,12 @@ impl Table {
                 let interval = TABLE_INTERVAL_PER_PLAYER * player_count as u32;
                 pace.next_table_at = Some(now.plus(interval));
             } else {
-                players.results = before.players.results;
+                players.tables = before.players.tables;
             }
         }
 
         let mut referees = Progress {
-            results: 0, // they get no table
+            tables: 0, // they get no table
             ..players
         };
         // A referee that registers again gets at once what is published already.

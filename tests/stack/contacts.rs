@@ -39,7 +39,7 @@ pub fn result(word: &str) -> Result<(), CallError> {
 pub fn progress(text: &str) -> Progress {
     let parts: Vec<&str> = text.split(',').collect();
     Progress {
-        results: parts[0].parse().unwrap(),
+        tables: parts[0].parse().unwrap(),
         rounds: parts[1].parse().unwrap(),
         announcement: parts[2].parse().unwrap(),
         is_over: parts.get(3) == Some(&"over"),
@@ -105,7 +105,7 @@ impl Story {
 
     fn publish(&mut self, players: Progress, referees: Progress) {
         let referees = Progress {
-            results: 0,
+            tables: 0,
             ..referees
         };
         self.published = Published { players, referees };

@@ -24,11 +24,13 @@ const FRAMES: &str = "<pre></pre><script>
         const box = element.getBoundingClientRect();
         const middle = [(box.left + box.right) / 2, (box.top + box.bottom) / 2];
         const covered = element.ownerDocument.elementFromPoint(...middle) !== element;
-        return { ...box.toJSON(), covered };
+        const cut = element.scrollWidth > element.clientWidth;
+        return { ...box.toJSON(), covered, cut };
     };
     const look = ({ contentDocument: page, width, height }) => ({
         text: page.body.innerText, width: +width, height: +height,
         hidden: page.documentElement.scrollWidth - page.documentElement.clientWidth,
+        clipped: [...page.querySelectorAll('section')].some(it => it.scrollHeight > it.clientHeight),
         names: [...page.querySelectorAll('.names bdi')].map(box),
         steps: [...page.querySelectorAll('.podium b')].map(box),
     });
@@ -389,7 +391,7 @@ fn page_shows_champions_reasons_the_lobby_and_the_loss_of_the_manager() {
     let expected = ["In play until 11:30:51 at most", "Ada (P01)"];
     check_words(&see(&waits, "#wall"), &expected, &["REF01"]);
 
-    // The lobby shows each name whole, as text, and what is wrong below.
+    // The lobby shows each name of usual length whole, as text, and what is wrong below.
     let hostile = [
         "<img src=x onerror=alert(1)>",
         "</script>",
@@ -405,8 +407,11 @@ fn page_shows_champions_reasons_the_lobby_and_the_loss_of_the_manager() {
         agent["reachable"] = json!(name != "W");
         agent["trouble"] = json!("answered HTTP 500 with <a href=\"x\">");
     }
-    let lobby = running(&data, json!({"status": "waiting", "agents": agents}));
+    let mut lobby = running(&data, json!({"status": "waiting", "agents": agents}));
+    let address = format!("http://{}example.org:8000/mcp", "long-name.".repeat(7));
+    lobby["league"]["register_at"] = json!(address);
     for frame in look(&test, &lobby, &lobby.to_string(), "#wall") {
+        assert_eq!(frame["clipped"], false, "the commands: {frame}");
         let trouble = "W\u{2069} does not answer: it answered HTTP 500 with <a href=\"x\">";
         let mut expected = hostile.to_vec();
         expected[3] = "\u{fffd}nap";
@@ -414,7 +419,8 @@ fn page_shows_champions_reasons_the_lobby_and_the_loss_of_the_manager() {
         check_words(text_of(&frame["text"]), &expected, &[]);
         let names = list_of(&frame["names"]);
         assert_eq!(names.len(), 5);
-        for name in names {
+        for (n, name) in names.iter().enumerate() {
+            assert_eq!(name["cut"], n == 0, "only the longest is cut: {frame}");
             let [left, right, top, bottom] =
                 ["left", "right", "top", "bottom"].map(|side| name[side].as_f64().unwrap());
             let [width, height] = ["width", "height"].map(|key| frame[key].as_f64().unwrap());

@@ -107,6 +107,7 @@ impl ByHand {
         let match_id = &turn.match_id;
         self.table.update(|table| {
             table.asked.insert(match_id.clone(), turn.clone());
+            table.is_over = false; // a player that stays plays the next league
         });
 
         let timeout = turn.time_left().saturating_sub(MARGIN);

@@ -162,8 +162,7 @@ function notice() {
   if (failures > 1) return ["the manager does not answer; this is how it was last", "alarm"];
   if (league.paused) return ["paused by the operator", "alarm"];
   if (isLobby()) return [league.reason ?? "enough are here to start", "waiting"];
-  if (league.next_at) return ["next round: these are the pairs"];
-  if (!league.reason) return ["all is well"];
+  if (!league.reason || league.next_at) return ["all is well"];
   const times = league.reason.match(/(?<=\(until )[\d:]+( UTC)?/g);
   return [times ? `in play until ${times.sort().at(-1)} at most` : league.reason, "waiting"];
 }
@@ -206,7 +205,7 @@ function command(system, curl, python) {
   ];
   const words = line => line.split(" ").map(word => [h("span.word", word), " "]);
   return h("div", h("p.bar", h("b", system), h("button.copy", "Copy")),
-    h("pre", { tabindex: 0 }, lines.map(line => h("code", words(line)))));
+    h("pre", lines.map(line => h("code", words(line)))));
 }
 
 function lobby() {
@@ -217,7 +216,7 @@ function lobby() {
   const box = agent => h(`li.${troubled.includes(agent) ? "failed" : ""}`,
     badge(agent.id), h("bdi", called(agent.id)), agent.rehearsal && !trouble(agent) && " ✓");
   return [
-    section("Join", h("p.address", address()),
+    section("Join", h("p.address", { "--letters": address().length }, address()),
       command("macOS, Linux", "curl", "python3"),
       command("Windows, in PowerShell", "curl.exe", "py"),
       soft("Write your own choose into player.py, and put your name in the place of NAME.")),
