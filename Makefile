@@ -14,7 +14,7 @@ $(foreach option,$(OPTIONS),$(eval $(option) =))
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name)))
 REFUSED = $(filter-out $($(target)_TAKES),$(GIVEN))
 $(foreach target,$(MAKECMDGOALS),$(if $(strip $(REFUSED)),$(error make $(target) has no option $(strip $(REFUSED)); \
-	its options are: $(or $($(target)_TAKES),none))))
+	its options are: $(or $($(target)_TAKES),none) (a value with a blank needs quotation marks: MINE="python3 bin/eve.py"))))
 # Programs get texts by the environment, so quotation marks and blanks in them stay as they are.
 export TEXT_MINE := $(value MINE)
 export TEXT_NEW  := $(value NEW)

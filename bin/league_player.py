@@ -179,7 +179,7 @@ class Player:
             else:
                 text = f"answers {json.dumps(reply)[:300]}, which does not let us in"
                 problem = problem or result_of(reply, "error").get("message") or text
-                problem = f"waiting for the league manager at {self.args.manager}: it {problem}"
+                problem = f"waiting for the league manager at {self.args.manager}: {problem}"
                 attempts += 1
             is_brief = attempts in (1, 2) and (again or self.args.has_played)  # a new lobby opens
             if problem not in printed and not is_brief:
@@ -339,7 +339,7 @@ class Player:
         try:
             choice = self.choose(turn)
         except BaseException as error:  # also what quit() and Ctrl-C raise
-            place, text = describe(error, self.choose.__code__.co_filename)
+            place, text = describe(error, sys.modules[self.choose.__module__].__file__)
             hint = ""
             if isinstance(error, TypeError) and not place:
                 hint = "; it must begin with `def choose(turn):`"
@@ -702,7 +702,7 @@ def post(url, body, timeout):
             response = connection.getresponse()
             text = response.read(2 * MAX_BYTES)
     except (OSError, ValueError, http.client.HTTPException) as error:
-        return None, f"cannot be reached: {error or type(error).__name__}"
+        return None, f"cannot be reached: {error or type(error).__name__}; is its address right?"
     try:
         return json.loads(text), None
     except (ValueError, RecursionError):
@@ -849,7 +849,7 @@ def play(args, choose, player=Player):
         end_with_stdin()
     address = own_address(args)
     if not address:
-        sys.exit(f"--manager: there is no way to {args.manager} from here")
+        sys.exit(f"--manager: there is no way to {args.manager} from here: check the address")
     is_local = address.startswith("127.")
     server = listen(args.host or ("127.0.0.1" if is_local else "0.0.0.0"), args.ports)
     args.port = server.server_address[1]

@@ -178,7 +178,9 @@ impl ToolHooks {
             manager.store.wait_for_change(changes, CHECK_INTERVAL);
             if named_at.elapsed() > patience {
                 let missing = lock(&self.children).missing(manager).join(", ");
-                print_error(&format!("waiting for {missing} to register"));
+                print_error(&format!(
+                    "waiting for {missing} to register: does a player wait for input before that?"
+                ));
                 (named_at, patience) = (Instant::now(), LATER_PATIENCE);
             }
         }

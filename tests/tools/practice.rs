@@ -372,21 +372,23 @@ fn script_that_cannot_be_started_says_why() {
     use std::os::unix::fs::PermissionsExt;
 
     let test = TestLeague::new("");
-    for (text, mode, why) in [
+    for (name, text, mode, why) in [
         (
+            "eve.sh",
             "#!/bin/sh\r\nexit\r\n",
             0o755,
             "its first line names no program of this system, or ends as in Windows",
         ),
-        ("#!/bin/sh\nexit\n", 0o644, "chmod +x makes it a program"),
+        ("eve.sh", "exit\n", 0o644, "chmod +x makes it a program"),
+        ("ada.rs", "fn choose", 0o644, "no folder and no .rs in MINE"),
     ] {
-        let path = test.folder.join("eve.sh");
+        let path = test.folder.join(name);
         fs::write(&path, text).unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
         let (code, output) = test.run_tool(&format!("local --port 0 --mine {}", path.display()));
         assert_eq!(code, Some(1), "{output}");
         check_contains(&output, why);
-        check_contains(&output, "eve.sh: ");
+        check_contains(&output, &format!("{name}: "));
     }
 }
 
@@ -513,7 +515,7 @@ return random | import sys; print("at 2 s", file=sys.stderr); return random | pl
 return random | return input("even or odd? ") #  | EOFError: EOF when reading a line; in a league it has no keyboard
 return random | import os; r, w = os.pipe(); os.close(r); os.dup2(w, 1); print("lost"); return random | 2 of 2 matches were played to
 return random | import os; os._exit(3); return random | player.py (P01) has ended in the middle of the league (exit
-run(choose) | pass | player.py (P01) has ended (
+run(choose) | import functools; run(functools.lru_cache(choose)) | your choose fails: TypeError: unhashable type: 'Turn'
 run(choose) | run(chose) | `run(chose)`: NameError: name 'chose' is not defined
 run(choose) | pass | does its file end with run(choose)?"#;
 

@@ -331,11 +331,14 @@ fn wrong_answers_to_a_registration_are_explained() {
     let Some(test) = test() else { return };
     let rows = [
         ("[1]", "answers [1], which does not let us in"),
-        ("null", "answers null, which does not let us in"),
         ("<html>", "answers HTTP 200 and '<html>', which is no JSON"),
         (&"[".repeat(100_000), "which is no JSON"),
         (r#"{"result": "x"}"#, r#"answers {"result": "x"}"#),
         (r#"{"error": {"code": -32601}}"#, "-32601"),
+        (
+            r#"{"error": {"message": "Method not found"}}"#,
+            "mcp: Method not found",
+        ),
         (&accepted("7"), "which does not let us in"),
         (
             &accepted(&format!("{:?}", "x".repeat(9000))),
@@ -354,7 +357,7 @@ fn wrong_answers_to_a_registration_are_explained() {
     for (player, manager, explanation) in &started {
         player.line("player is P01");
         let waiting = "waiting for the league manager at";
-        player.wait_for_error(&format!("{waiting} {}: it ", manager.url));
+        player.wait_for_error(&format!("{waiting} {}: ", manager.url));
         player.wait_for_error(explanation);
         assert_eq!(count(player, "Traceback"), 0, "{explanation}");
     }
@@ -474,7 +477,7 @@ fn address_of_the_manager_is_enough_to_join() {
     assert!(url.starts_with(&format!("http://{own}:")), "{url}");
     assert_eq!(call(&url, "ping", json!({}))["result"], json!({}));
     player.wait_for_error(&format!(
-        "the league manager at {manager}/mcp: it cannot be reached"
+        "the league manager at {manager}/mcp: cannot be reached"
     ));
     let contact = "http://ada.example:81/mcp";
     let options = format!("--data contact --host 127.0.0.1 --contact-endpoint {contact}");
@@ -596,7 +599,7 @@ fn player_that_hears_nothing_registers_again() {
         _ => FakeReply::Close,
     });
     let player = start(&gone, "");
-    player.wait_for_error("it cannot be reached");
+    player.wait_for_error("cannot be reached");
     let completed = "manager tells message_type=ROUND_COMPLETED";
     converse(&player.url(), &format!("{completed} next_round_id=2: ok"));
     registrations(&gone, 6);

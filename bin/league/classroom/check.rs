@@ -183,7 +183,7 @@ fn post(manager: &Manager, player: &Member, body: &str) -> Result<String, String
         Ok((status, bytes)) if serde_json::from_slice::<JsonObject>(&bytes).is_err() => {
             Err(format!("answered HTTP {status} without a JSON object"))
         }
-        Ok((_, bytes)) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Ok((_, bytes)) => Ok(String::from_utf8_lossy(bytes.trim_ascii()).into_owned()),
         Err(error) => Err(error.explain()),
     }
 }

@@ -30,6 +30,9 @@ use std::time::{Duration, Instant};
 /// The id of the match, and that of the opponent.
 const MATCH_ID: &str = "REHEARSAL";
 const OPPONENT: &str = "P00";
+/// The time that a player has to read the answer to its registration, which has its id. In a league
+/// the lead time gives it more.
+const REGISTRATION_TIME: Duration = Duration::from_millis(500);
 /// Interval between two searches for new registrations.
 const SEARCH_INTERVAL: Duration = Duration::from_secs(1);
 /// The verdict on a player that has played its rehearsal to the end.
@@ -106,6 +109,7 @@ pub fn rehearse(manager: &Manager, player_id: &str, endpoint: &str, token: Strin
         return [PLAYS, PLAYS].map(String::from); // the game is unknown, and the league refuses it
     };
 
+    thread::sleep(REGISTRATION_TIME);
     let io = RehearsalIo {
         manager,
         assignment: &assignment,

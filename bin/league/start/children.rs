@@ -368,6 +368,9 @@ fn explain(command: &Command, error: io::Error) -> io::Error {
             let path = if copy.is_file() { &copy } else { path };
             format!("type \"{PYTHON} {}\"", path.display())
         }
+        _ if path.extension().is_some_and(|extension| extension == "rs") => {
+            "a player in Rust has no folder and no .rs in MINE: MINE=ada".into()
+        }
         io::ErrorKind::PermissionDenied => "chmod +x makes it a program".into(),
         io::ErrorKind::NotFound if path.is_file() => {
             "its first line names no program of this system, or ends as in Windows, with CR LF"
