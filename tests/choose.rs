@@ -90,8 +90,10 @@ fn faulty_and_slow_choose_are_printed_to_the_player() {
     let seen_by_the_other =
         "P02: R1M1: E001 TIMEOUT_ERROR: gave no answer within 1.5 s; attempt 1 of 3
         attempt 3 of 3; expected CHOOSE_PARITY_RESPONSE; Technical loss";
-    let won = "P02 gave no answer within 1.5 s (choose_parity, attempt 3), so you (even) won";
-    let lost = "you gave no answer within 1.5 s (choose_parity, attempt 3), so P01 (even) won";
+    let won =
+        "Agent Beta gave no answer within 1.5 s (choose_parity, attempt 3), so you (even) won";
+    let lost =
+        "you gave no answer within 1.5 s (choose_parity, attempt 3), so Agent Alpha (even) won";
     for (agent, over, lines) in [
         (&panics, won, seen_by_the_one),
         (&slow, lost, seen_by_the_other),
