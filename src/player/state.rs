@@ -18,8 +18,8 @@ use crate::net::rpc::PANIC;
 use crate::program::credentials::Credentials;
 use crate::protocol::{
     ChooseMoveCall, ChooseMoveResponse, ChooseParityCall, ChooseParityResponse, Envelope,
-    ErrorCode, GameInvitation, GameJoinAck, GameOver, JsonObject, PlayerRequest, ProtocolError,
-    QueryType, Record, Reply, Standing,
+    ErrorCode, GameInvitation, GameJoinAck, GameOver, JsonObject, LeagueCompleted, PlayerRequest,
+    ProtocolError, QueryType, Record, Reply, Standing,
 };
 use crate::values::{MAX_QUOTED_CHARS, Timestamp, truncate};
 use std::mem;
@@ -124,10 +124,7 @@ impl PlayerState {
                 Step::Reply(None)
             }
             PlayerRequest::LeagueCompleted(league) => {
-                let played: u32 = self.table.iter().map(|row| row.played).sum();
-                let is_outdated =
-                    from.credentials.proves_itself && played < 2 * league.total_matches;
-                if is_outdated || self.lacks_results(from, &self.table) {
+                if self.lacks_tables(from, league) || self.lacks_results(from, &self.table) {
                     from.ask(QueryType::GetPlayerStats)?;
                 }
                 Step::End(display::league_over(&from.credentials.agent_id, league))
@@ -157,6 +154,12 @@ impl PlayerState {
             return Err(Pause::Wait(ANNOUNCEMENT_TIMEOUT - waited));
         }
         from.ask(QueryType::GetNextMatch)
+    }
+
+    /// Returns true if the newest table lacks results of the league that is over.
+    fn lacks_tables(&self, from: &Sender, league: &LeagueCompleted) -> bool {
+        let played: u32 = self.table.iter().map(|row| row.played).sum();
+        from.credentials.proves_itself && played < 2 * league.total_matches
     }
 
     /// Returns true if our row of a table says otherwise than the results that we remember, and is not
