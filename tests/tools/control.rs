@@ -76,7 +76,7 @@ fn orders_survive_a_kill_of_the_manager() {
     assert_ne!(recorded("R3M1", 1)["referee_id"], "league_manager");
     // A match in play is lost at once too, and a later report of its referee changes nothing.
     asked("R3M2");
-    order(&mut manager, "remove P01", "plays no more");
+    check_contains(&test.order("remove P01", &manager.url()), "plays no more");
     assert_eq!(recorded("R3M2", 1)["result"]["winner"], "P02");
     gates[2].open();
     manager.line("the league is over");
