@@ -389,11 +389,19 @@ impl Table {
 
     /// Refuses the technical loss of a player that was told of its match too late: that must be
     /// announced again. (Until it is, the same report may come several times.) A player whose calls
-    /// fail in all attempts counts as told.
+    /// fail in all attempts counts as told. A referee that has not received the last announcement has
+    /// judged by an older one.
     pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
+        let id = &the_match.id;
+        let referee = self.contacts.get(&new.referee_id);
+        let is_repeated = the_match.assignments.len() > 1;
+        if is_loss && is_repeated && referee.is_some_and(|referee| referee.lacks(the_match)) {
+            let problem = format!("{id} has been announced again since");
+            return Err(ProtocolError::mismatch("match_id", problem));
+        }
+
         for player in &the_match.players {
-            let id = &the_match.id;
             if is_loss
                 && new.result.winner.as_ref() != Some(player)
                 && let Some(contact) = self.contacts.get(player)
