@@ -115,8 +115,11 @@ impl Manager {
         let mut warnings = Vec::new();
         let event = self.store.commit_event(|league| {
             self.contacts.with(|table| {
-                warnings = table.lost_referee_warnings(league);
-                self.next_event(league, table)
+                let event = self.next_event(league, table);
+                if let Some(Event::Assigned { .. }) = event {
+                    warnings = table.lost_referee_warnings(league);
+                }
+                event
             })
         })?;
 

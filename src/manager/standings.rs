@@ -1,9 +1,9 @@
 //! The table: who has how many points, and who stands before whom.
 //!
-//! The league adds every recorded result to the `PlayerStats` of both players, so the sums are always
-//! there. (`check_report` lets no match be recorded twice.) `rank_groups` sorts the rows of the table, first by
-//! points. Players with equal points form a group, and each tie-break of the league file in turn
-//! splits the groups. Players that are equal by all of them are sorted by id.
+//! The league adds every recorded result to the `PlayerStats` of both players, so the sums are
+//! always there. (`check_report` lets no match be recorded twice.) `rank_groups` sorts the rows of
+//! the table, first by points. Players with equal points form a group, and each tie-break of the
+//! league file in turn splits the groups. Players that are equal by all of them are sorted by id.
 
 use crate::games::{TieBreak, result_status};
 use crate::protocol::{MatchResult, Parity, Record, ResultStatus, Standing};

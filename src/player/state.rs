@@ -3,9 +3,10 @@
 //! the `Step`, and calls `handle` again with the same message after a `Wait` or an `Ask`.
 //!
 //! An invitation or a result may overtake the announcement of its match, or the announcement may be
-//! lost. So, where the manager's requests carry our token, both wait a second for it; then the manager is asked
-//! for our next match. The manager is asked for our results too, if its first table after a registration
-//! or its last one says otherwise than those that we remember: a player that was away has missed some.
+//! lost. So, where the manager's requests carry our token, both wait a second for it; then the
+//! manager is asked for our next match. The manager is asked for our results too, if its first table
+//! after a registration or its last one says otherwise than those that we remember: a player that
+//! was away has missed some.
 
 use super::display;
 use super::history::History;
