@@ -1,614 +1,639 @@
-//! The laws of a league. Those in `LAWS` are checked when it is over, from the files that are left
-//! and from what was noted on the way; a `note_` function that sees a broken law says so at once.
+//! The laws of a league, checked when it is over: each is a function with a sentence. They read the
+//! table of all requests and the files that are left.
 
-use super::agents::Player;
-use super::world::{Answer, Id, Profile, Ticket, World};
+use super::world::{Answer, Body, Call, Given, Id, Kind, Profile, Purpose, World};
 use league::games::{game_result, match_result, result_status};
 use league::manager::league::{Event, MatchAssignment, Recorded};
-use league::manager::notifications::Notification;
 use league::net::call_error::CallError;
-use league::protocol::{
-    ErrorCode, GameResult, ManagerRequest, MatchResult, PlayerRequest, ResultStatus, Standing,
-};
+use league::protocol::{GameOver, GameResult, ManagerRequest, PlayerRequest, Reply, ResultStatus};
 use league::referee::tasks::Task;
+use serde_json::json;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::fs;
 use std::time::Duration;
 
 /// The longest time from the end of the last fault to the end of the league, with all faults and
-/// with one.
+/// with few.
 const END_LIMIT: Duration = Duration::from_secs(900);
-const END_LIMIT_OF_ONE_FAULT: Duration = Duration::from_secs(400);
+const END_LIMIT_OF_FEW_FAULTS: Duration = Duration::from_secs(400);
 /// The longest time from the moment when a referee goes away to the end of a league that has another.
 const REPLACEMENT_LIMIT: Duration = Duration::from_secs(150);
-/// The conversation of a player that sends messages in the name of others.
-pub const FALSE_CONVERSATION: &str = "conv-false";
 
-/// What is noted while the league is played.
-#[derive(Default)]
-pub struct Notes {
-    draws: u64,
-    /// The reports that the manager has acknowledged: referee, match, result.
-    reports: Vec<(Id, String, MatchResult)>,
-    /// The tokens that agents were given.
-    tokens: BTreeMap<Id, String>,
-    /// The life of a player and its choice, by conversation and player.
-    choices: BTreeMap<(String, Id), (u32, String)>,
-    /// The failures of a player in a match: those of invitations that are final, questions without
-    /// an answer, all.
-    failures: BTreeMap<(String, usize), [u32; 3]>,
-    /// The results that players have acknowledged.
-    results: Vec<(Id, String, GameResult)>,
-    tables: Vec<Vec<Standing>>,
-    /// The rounds whose end an agent was told, in each life of the manager.
-    ends: BTreeSet<(u32, String, u32)>,
-    /// The manager's calls that failed one after the other, before and after the last result.
-    call_failures: BTreeMap<(String, bool), u32>,
-    /// The agents that it could not reach in all attempts.
-    unreachable: BTreeSet<String>,
-    /// The players whose questions the manager has not answered.
-    unanswered: BTreeSet<Id>,
-    broken: Vec<String>,
-}
-
-impl World {
-    fn note_broken(&mut self, holds: bool, finding: impl FnOnce() -> String) {
-        if !holds {
-            self.notes.broken.push(finding());
-        }
-    }
-
-    /// Returns another seed each time: a match that is played again does not end alike.
-    pub fn note_draw(&mut self, id: Id) -> u64 {
-        self.notes.draws += 1;
-        self.random(id, 94, self.notes.draws).u64(..)
-    }
-
-    /// The manager answers a request. The same call gets the same answer.
-    pub fn note_answer(&mut self, ticket: Ticket, message: &ManagerRequest, answer: &Answer) {
-        if self.dying == Some(0) {
-            return;
-        }
-        match (message, answer) {
-            (ManagerRequest::MatchResultReport(report), answer) => {
-                let entry = (ticket.from, report.match_id.clone(), report.result.clone());
-                let is_refused = matches!(answer, Err(CallError::Refused(error, _)) if error.error_code == ErrorCode::MatchMismatch);
-                let was_accepted = self.notes.reports.contains(&entry);
-                self.note_broken(!(is_refused && was_accepted), || {
-                    format!(
-                        "same answer: {} was acknowledged, and is refused now",
-                        report.match_id
-                    )
-                });
-                if answer.is_ok() {
-                    self.notes.reports.push(entry);
-                }
-            }
-            (_, Ok(answer)) if answer["status"] == "ACCEPTED" => {
-                let token = answer["auth_token"].to_string();
-                let before = self.notes.tokens.insert(ticket.from, token.clone());
-                let is_same = before.is_none_or(|before| before == token);
-                self.note_broken(is_same, || {
-                    format!("same answer: agent {} gets another token", ticket.from)
-                });
-            }
-            _ => {}
-        }
-    }
-
-    /// A question of a referee is answered, or has failed.
-    pub fn note_question(&mut self, call: (String, usize), is_invitation: bool, answer: &Answer) {
-        let is_wrong = matches!(answer, Err(CallError::JsonRpc(..)));
-        let is_late = matches!(answer, Err(CallError::Timeout(_)));
-        let has_failed = matches!(answer, Err(error) if is_wrong || error.is_retryable());
-        let counts = self.notes.failures.entry(call).or_default();
-        counts[0] += u32::from(is_invitation && (is_wrong || is_late));
-        counts[1] += u32::from(is_late);
-        counts[2] += u32::from(has_failed);
-    }
-
-    /// A player has chosen. In a life it chooses once for an invitation, which nobody else can make.
-    pub fn note_choice(&mut self, id: Id, conversation: &str, choice: &str) {
-        let new = (self.bodies[id].life, choice.to_string());
-        let before = self
-            .notes
-            .choices
-            .insert((conversation.into(), id), new.clone());
-        let is_same = before.is_none_or(|before| before.0 != new.0 || before == new);
-        self.note_broken(is_same, || {
-            format!("same answer: agent {id} chooses again, and otherwise")
-        });
-        let is_true = conversation != FALSE_CONVERSATION;
-        self.note_broken(is_true, || {
-            format!("stranger: agent {id} tells its choice to another player")
-        });
-    }
-
-    /// A player has accepted a message.
-    pub fn note_handled(&mut self, id: Id, message: &PlayerRequest) {
-        match message {
-            PlayerRequest::GameOver(over) if self.dying != Some(id) => {
-                self.notes
-                    .results
-                    .push((id, over.match_id.clone(), over.game_result.clone()));
-            }
-            PlayerRequest::LeagueStandingsUpdate(_) => {
-                let table = Player::of(self, id).state.table.clone();
-                self.notes.tables.push(table);
-            }
-            _ => {}
-        }
-    }
-
-    /// The manager has not answered a player's question.
-    pub fn note_failed_query(&mut self, id: Id) {
-        self.notes.unanswered.insert(id);
-    }
-
-    /// The manager sends a notification. The end of a round comes before what follows it.
-    pub fn note_notification(&mut self, id: &str, told: Option<Notification>) {
-        let life = self.bodies[0].life;
-        let manager = &self.server.as_ref().unwrap().manager;
-        let round = match told {
-            Some(Notification::RoundEnd(round)) => {
-                self.notes.ends.insert((life, id.into(), round));
-                return;
-            }
-            Some(Notification::Announcement(round)) => round - 1,
-            Some(Notification::LeagueEnd) => manager.store.read(|league| league.rounds()),
-            _ => 0,
-        };
-        let holds = round == 0 || self.notes.ends.contains(&(life, id.into(), round));
-        self.note_broken(holds, || {
-            format!("order: {id} gets {told:?} before the end of round {round}")
-        });
-    }
-
-    /// A call of the manager is answered, or has failed.
-    pub fn note_call(&mut self, id: &str, answer: &Answer) {
-        let Some(server) = &self.server else { return };
-        let is_over = server.manager.store.read(|league| league.is_over());
-        let failures = self
-            .notes
-            .call_failures
-            .entry((id.into(), is_over))
-            .or_default();
-        *failures = if answer.is_ok() { 0 } else { *failures + 1 };
-        if *failures >= self.program.config.system.retry_policy.max_retries {
-            self.notes.unreachable.insert(id.into());
-        }
-    }
-
-    /// Returns the players and their ids.
-    fn named_players(&self) -> impl Iterator<Item = (Id, String, &Player)> {
-        let first = 1 + self.referees.len();
-        let players = self.players.iter().enumerate();
-        players.map(move |(n, player)| (first + n, self.name(first + n), player))
-    }
-}
-
-/// What the files say when the league is over.
-#[derive(Default)]
-struct Files {
+/// What is left of a league.
+struct Remains<'a> {
+    world: &'a World,
     rounds: Vec<Vec<[String; 2]>>,
     recorded: Vec<Recorded>,
-    by_match: BTreeMap<String, Recorded>,
-    given: Vec<MatchAssignment>,
+    assigned: Vec<MatchAssignment>,
     /// The lines of all outboxes, with the referee.
-    decided: Vec<(String, Task)>,
+    decided: Vec<(Id, Task)>,
+    findings: RefCell<Vec<String>>,
 }
 
-impl Files {
-    fn read(world: &World) -> Files {
-        let mut files = Files::default();
-        let journal = fs::read_to_string(world.journal()).unwrap_or_default();
-        for line in journal.lines() {
-            match serde_json::from_str(line) {
-                Ok(Event::Started { rounds, .. }) => files.rounds = rounds,
-                Ok(Event::Assigned { assignments }) => files.given.extend(assignments),
-                Ok(Event::Recorded(recorded)) => {
-                    files
-                        .by_match
-                        .insert(recorded.match_id.clone(), recorded.clone());
-                    files.recorded.push(recorded);
-                }
-                _ => {}
-            }
-        }
-        for id in 1..=world.referees.len() {
-            let path = world.folder(id).map(|folder| folder.join("outbox.jsonl"));
-            let outbox = path.and_then(|path| fs::read_to_string(path).ok());
-            let tasks = outbox.iter().flat_map(|text| text.lines());
-            let tasks = tasks.filter_map(|line| serde_json::from_str(line).ok());
-            files
-                .decided
-                .extend(tasks.map(|task| (world.name(id), task)));
-        }
-        files
-    }
-
-    /// Returns the results of referees, each with the task in which it was decided. The others are of
-    /// removed players.
-    fn played(&self, world: &World) -> Vec<(&Recorded, Option<&Task>)> {
-        let scoring = &world.program.config.league.scoring;
-        let mut played = Vec::new();
-        for one in self
-            .recorded
-            .iter()
-            .filter(|one| one.referee_id.starts_with("REF"))
-        {
-            let mut found = self.decided.iter().filter(|(referee, task)| {
-                let result = task
-                    .result
-                    .as_ref()
-                    .map(|result| match_result(result, scoring));
-                (referee, &task.assignment.match_id) == (&one.referee_id, &one.match_id)
-                    && result.as_ref() == Some(&one.result)
-            });
-            played.push((one, found.next_back().map(|(_, task)| task)));
-        }
-        played
-    }
-
-    /// Returns the technical losses among them.
-    fn losses(&self, world: &World) -> Vec<(&Recorded, Option<&Task>)> {
-        let mut played = self.played(world);
-        played.retain(|(one, _)| result_status(&one.result) == ResultStatus::TechnicalLoss);
-        played
-    }
-}
-
-type Law = fn(&World, &Files) -> Result<(), String>;
-
-/// The laws, with their names.
-const LAWS: [(&str, Law); 12] = [
-    ("end", the_league_ends),
-    ("schedule", every_pair_meets_once),
-    ("one result", each_match_has_one_result),
-    ("sum", tables_are_sums_of_results),
-    ("choices", results_follow_from_choices),
-    ("memory", players_remember_what_is_recorded),
-    ("justice", nobody_loses_without_a_failure),
-    ("alone", only_who_was_away_loses),
-    ("told", everybody_knows_the_end),
-    ("kept", what_was_acknowledged_is_kept),
-    ("disk", what_players_are_told_is_on_a_disk),
-    ("once", a_match_is_decided_once),
+/// The laws.
+const LAWS: [fn(&Remains); 15] = [
+    the_league_ends,
+    every_pair_meets_once,
+    tables_are_sums_of_results,
+    notifications_come_in_order,
+    matches_begin_in_time,
+    results_follow_from_choices,
+    players_remember_what_is_recorded,
+    players_are_told_the_recorded_result,
+    players_accept_their_results,
+    losses_are_reported_under_the_newest_tokens,
+    nobody_loses_without_a_failure,
+    everybody_knows_the_end,
+    the_same_request_has_the_same_answer,
+    results_are_on_a_disk_once,
+    nobody_takes_the_message_of_a_stranger,
 ];
 
 /// Returns the laws that a league has broken, each as `NAME: what is wrong`.
 pub fn judge(world: &mut World) -> Vec<String> {
-    let files = Files::read(world);
-    for one in &files.recorded {
+    let remains = Remains::new(world);
+    for law in LAWS {
+        law(&remains);
+    }
+    let Remains {
+        recorded,
+        assigned,
+        findings,
+        ..
+    } = remains;
+    let matches: BTreeSet<_> = assigned.iter().map(|one| &one.match_id).collect();
+    for _ in matches.len()..assigned.len() {
+        world.count("match assigned again");
+    }
+    for one in &recorded {
         world.count(format!("recorded: {:?}", result_status(&one.result)));
     }
-    let matches: BTreeSet<_> = files.given.iter().map(|given| &given.match_id).collect();
-    *world.counts.entry("match given again".into()).or_default() +=
-        (files.given.len() - matches.len()) as u64;
-
-    let mut findings = world.notes.broken.clone();
-    for (name, law) in LAWS {
-        findings.extend(
-            law(world, &files)
-                .err()
-                .map(|problem| format!("{name}: {problem}")),
-        );
-    }
-    findings
+    findings.into_inner()
 }
 
-fn ensure(holds: bool, problem: impl FnOnce() -> String) -> Result<(), String> {
-    if holds { Ok(()) } else { Err(problem()) }
-}
-
-/// The league is closed in a bounded time after the last fault. It does not wait for a referee that is
-/// away, if there is another one.
-fn the_league_ends(world: &World, files: &Files) -> Result<(), String> {
-    let is_referee_away = world.bodies[1..=world.referees.len()]
-        .iter()
-        .any(|body| body.was_away);
-    let (from, limit) = match (world.profile, world.fault_at) {
-        (Profile::Safety, _) => (world.calm_at, END_LIMIT),
-        (_, Some(fault_at)) if is_referee_away && world.referees.len() > 1 => {
-            (fault_at, REPLACEMENT_LIMIT)
+impl<'a> Remains<'a> {
+    fn new(world: &'a World) -> Remains<'a> {
+        let mut remains = Remains {
+            world,
+            rounds: Vec::new(),
+            recorded: Vec::new(),
+            assigned: Vec::new(),
+            decided: Vec::new(),
+            findings: RefCell::new(world.broken.clone()),
+        };
+        for id in 0..=world.referees.len() {
+            let text = world
+                .file(id)
+                .and_then(|file| fs::read_to_string(file).ok());
+            for line in text.iter().flat_map(|text| text.lines()) {
+                if id > 0 {
+                    remains
+                        .decided
+                        .extend(serde_json::from_str(line).map(|task| (id, task)));
+                    continue;
+                }
+                match serde_json::from_str(line) {
+                    Ok(Event::Started { rounds, .. }) => remains.rounds = rounds,
+                    Ok(Event::Assigned { assignments }) => remains.assigned.extend(assignments),
+                    Ok(Event::Recorded(recorded)) => remains.recorded.push(recorded),
+                    _ => {}
+                }
+            }
         }
-        _ => (world.calm_at, END_LIMIT_OF_ONE_FAULT),
-    };
-    let holds = world
-        .closed_at
-        .is_some_and(|closed_at| closed_at <= from + limit);
-    ensure(holds, || {
-        let count = files.recorded.len();
-        format!(
-            "the league is closed at {:?}, with {count} results",
-            world.closed_at
-        )
-    })
-}
+        remains
+    }
 
-/// Every pair meets once, and nobody plays twice in a round.
-fn every_pair_meets_once(world: &World, files: &Files) -> Result<(), String> {
-    let players = world.players.len();
-    let matches: Vec<_> = files.rounds.iter().flatten().collect();
-    let pairs: BTreeSet<_> = matches.iter().map(|[a, b]| (a.min(b), a.max(b))).collect();
-    let are_disjoint = files
-        .rounds
-        .iter()
-        .all(|round| round.iter().flatten().collect::<BTreeSet<_>>().len() == 2 * round.len());
-    let counts = [matches.len(), pairs.len()];
-    let holds = counts == [players * (players - 1) / 2; 2] && are_disjoint;
-    ensure(holds || matches.is_empty(), || {
-        format!("{:?}", files.rounds)
-    })
-}
+    /// Adds a finding, unless the law holds.
+    fn check(&self, law: &str, holds: bool, problem: impl Debug) {
+        if !holds {
+            self.findings
+                .borrow_mut()
+                .push(format!("{law}: {problem:?}"));
+        }
+    }
 
-/// Each match has one result.
-fn each_match_has_one_result(_: &World, files: &Files) -> Result<(), String> {
-    let matches = files.rounds.iter().flatten().count();
-    let counts = [files.recorded.len(), files.by_match.len()];
-    ensure(counts == [matches; 2], || {
-        format!(
-            "{} results of {} matches; the schedule has {matches}",
-            counts[0], counts[1]
-        )
-    })
-}
+    /// Returns the recorded result of a match, as players are told it.
+    fn result(&self, match_id: &str) -> Option<GameResult> {
+        let found = self.recorded.iter().find(|one| one.match_id == match_id)?;
+        Some(game_result(&found.result))
+    }
 
-/// Every table that a player was told is the sum of the first results, best first.
-fn tables_are_sums_of_results(world: &World, files: &Files) -> Result<(), String> {
-    let points = |results: &[Recorded], player: &str| -> i32 {
-        results
+    /// Returns the answers that were given to requests that are genuine.
+    fn answers(&self) -> impl Iterator<Item = (&'a Call, &'a Given)> {
+        let given = self.world.given.iter().filter(|given| !given.is_forged);
+        given.map(|given| (&self.world.calls[given.call], given))
+    }
+
+    /// Returns the messages to agents, in the order in which they were sent.
+    fn messages(&self) -> impl Iterator<Item = (&'a Call, &'a PlayerRequest)> {
+        self.world
+            .calls
             .iter()
-            .filter_map(|one| one.result.score.get(player))
-            .sum()
-    };
-    for table in &world.notes.tables {
-        let played: u32 = table.iter().map(|row| row.played).sum();
-        let results = files
+            .filter_map(|call| Some((call, call.message()?)))
+    }
+
+    /// Returns the results that players are told.
+    fn told(&self) -> impl Iterator<Item = (&'a Call, &'a GameOver)> {
+        self.messages().filter_map(|(call, message)| match message {
+            PlayerRequest::GameOver(over) => Some((call, over)),
+            _ => None,
+        })
+    }
+
+    /// Returns the results of referees, each with the task in which it was decided. (The others are of
+    /// removed players.)
+    fn played(&self) -> Vec<(&Recorded, &Task)> {
+        let scoring = &self.world.program.config.league.scoring;
+        let mut played = Vec::new();
+        for one in self
             .recorded
-            .get(..played as usize / 2)
-            .ok_or("a table is ahead of the journal")?;
-        let mut rows = table.iter();
-        let is_sum = rows.all(|row| row.points == points(results, &row.player_id));
-        let is_sorted = table.is_sorted_by(|a, b| a.points >= b.points);
-        ensure(is_sum && is_sorted, || {
-            format!("a table of {} results is wrong: {table:?}", results.len())
-        })?;
+            .iter()
+            .filter(|one| one.referee_id != "league_manager")
+        {
+            let referee = self.world.id(&one.referee_id);
+            let found = self.decided.iter().rfind(|(id, task)| {
+                let result = task
+                    .result
+                    .as_ref()
+                    .map(|result| match_result(result, scoring));
+                (*id, &task.assignment.match_id) == (referee, &one.match_id)
+                    && result.as_ref() == Some(&one.result)
+            });
+            self.check("decided", found.is_some(), (&one.match_id, referee));
+            played.extend(found.map(|(_, task)| (one, task)));
+        }
+        played
     }
-    for (_, name, player) in world.named_players() {
-        let mut rows = player.told.iter().flat_map(|end| &end.final_standings);
-        let is_sum = rows.all(|row| row.points == points(&files.recorded, &row.player_id));
-        ensure(is_sum, || {
-            format!(
-                "{name} was told another table at the end: {:?}",
-                player.told
-            )
-        })?;
+
+    /// Returns the times at which the manager has first acknowledged results, by round and match.
+    fn recorded_at(&self) -> BTreeMap<(u32, &'a str), Duration> {
+        let mut times = BTreeMap::new();
+        for (call, given) in self.answers().filter(|(_, given)| given.answer.is_ok()) {
+            if let Body::ToManager(ManagerRequest::MatchResultReport(report)) = &call.body {
+                times
+                    .entry((report.round_id, &*report.match_id))
+                    .or_insert(given.at);
+            }
+        }
+        times
     }
-    Ok(())
+
+    /// Returns the players.
+    fn players(&self) -> impl Iterator<Item = Id> {
+        1 + self.world.referees.len()..self.world.machines.len()
+    }
+
+    /// Returns true if a player has failed in a match by its own fault: it has not answered an
+    /// invitation well, or not answered in all attempts, or not corrected a wrong answer.
+    fn has_failed(&self, conversation: &str, seat: usize, max_retries: u32) -> bool {
+        let (mut late, mut all) = (0, 0);
+        let mut calls = self.world.calls.iter();
+        calls.any(|call| {
+            let Some(Err(error)) = &call.outcome else {
+                return false;
+            };
+            let is_wrong = matches!(error, CallError::JsonRpc(..));
+            let is_late = matches!(error, CallError::Timeout(_));
+            if !call.is_question(conversation, seat) || !(is_wrong || error.is_retryable()) {
+                return false;
+            }
+            late += u32::from(is_late);
+            all += 1;
+            let is_invitation = matches!(call.message(), Some(PlayerRequest::GameInvitation(_)));
+            is_invitation && (is_wrong || is_late) || all >= max_retries || late > 0 && all > late
+        })
+    }
+
+    /// Returns the number of the manager's calls to an agent that failed one after the other: the
+    /// largest one, and the last one.
+    fn failed_calls(&self, id: Id) -> (u32, u32) {
+        let (mut most, mut last) = (0, 0);
+        let calls = self
+            .world
+            .calls
+            .iter()
+            .filter(|call| (call.from, call.to) == (0, id));
+        for outcome in calls.filter_map(|call| call.outcome.as_ref()) {
+            let has_failed = outcome.as_ref().is_err_and(CallError::is_retryable);
+            last = if has_failed { last + 1 } else { 0 };
+            most = last.max(most);
+        }
+        (most, last)
+    }
+}
+
+/// Returns true if the recorded result is known from an answer to a report.
+fn knows_result(answer: &Answer) -> bool {
+    match answer {
+        Ok(_) => true,
+        Err(CallError::Refused(error, _)) => {
+            let context = error.context.as_ref();
+            context.is_some_and(|context| context.contains_key("recorded_result"))
+        }
+        Err(_) => false,
+    }
+}
+
+/// The league is closed in a bounded time after the last fault. It does not wait for a referee, if only
+/// that one is away and there is another.
+fn the_league_ends(remains: &Remains) {
+    let world = remains.world;
+    let referees = 1..=world.referees.len();
+    let mut announced = remains
+        .messages()
+        .filter(|(call, _)| call.kind() == "ROUND_ANNOUNCEMENT");
+    let started = announced
+        .next()
+        .map_or(Duration::MAX, |(call, _)| call.sent_at);
+    let (from, limit) = match world.happened[..] {
+        _ if world.profile == Profile::Safety => (world.calm_at, END_LIMIT),
+        [(at, (id, kind, _))]
+            if at >= started
+                && kind != Kind::Hung
+                && referees.contains(&id)
+                && *referees.end() > 1 =>
+        {
+            (at, REPLACEMENT_LIMIT)
+        }
+        _ => (world.calm_at, END_LIMIT_OF_FEW_FAULTS),
+    };
+    let ended = world.machines[0].ended_at;
+    let holds = ended.is_some_and(|ended| ended <= from + limit);
+    remains.check("end", holds, (ended, remains.recorded.len()));
+}
+
+/// Every pair meets once, nobody plays twice in a round, and each match has one result.
+fn every_pair_meets_once(remains: &Remains) {
+    let players = remains.world.players.len();
+    let matches: Vec<_> = remains.rounds.iter().flatten().collect();
+    let pairs: BTreeSet<_> = matches.iter().map(|[a, b]| (a.min(b), a.max(b))).collect();
+    let results: BTreeSet<_> = remains.recorded.iter().map(|one| &one.match_id).collect();
+    let counts = [
+        matches.len(),
+        pairs.len(),
+        results.len(),
+        remains.recorded.len(),
+    ];
+    let mut rounds = remains.rounds.iter();
+    let are_disjoint = rounds
+        .all(|round| round.iter().flatten().collect::<BTreeSet<_>>().len() == 2 * round.len());
+    let holds = counts == [players * (players - 1) / 2; 4] && are_disjoint;
+    remains.check("schedule", holds, counts);
+}
+
+/// Every table that a player is told is the sum of the first results, best first, and is not older
+/// than the one before.
+fn tables_are_sums_of_results(remains: &Remains) {
+    let mut newest = BTreeMap::new();
+    for (call, message) in remains.messages() {
+        let PlayerRequest::LeagueStandingsUpdate(table) = message else {
+            continue;
+        };
+        let rows = &table.standings;
+        let count = rows.iter().map(|row| row.played as usize).sum::<usize>() / 2;
+        let results = remains.recorded.get(..count);
+        let is_sum = rows.iter().all(|row| {
+            let own = |one: &Recorded| one.result.score.get(&row.player_id).copied();
+            let points = results.map(|results| results.iter().filter_map(own).sum());
+            points == Some(row.points)
+        });
+        let is_sorted = rows.is_sorted_by(|a, b| a.points >= b.points);
+        let is_newer = newest.insert(call.to, count).unwrap_or(0) <= count;
+        remains.check("sum", is_sum && is_sorted && is_newer, (count, rows));
+    }
+}
+
+/// The end of a round comes before what follows it. Where the manager and all referees are there, a
+/// player is told the end when the referees have answered it.
+fn notifications_come_in_order(remains: &Remains) {
+    let referees = remains.world.referees.len();
+    let answers = remains
+        .answers()
+        .filter(|(call, _)| call.kind() == "LEAGUE_COMPLETED");
+    let answered = answers
+        .filter(|(call, _)| call.to <= referees)
+        .map(|(_, given)| given.at);
+    let answered: Vec<Duration> = answered.collect();
+    let mut machines = remains.world.machines[..=referees].iter();
+    let are_there = remains.world.profile != Profile::Safety && machines.all(|one| !one.was_away);
+    let mut ends = BTreeSet::new();
+    for (call, message) in remains.messages() {
+        let before = match message {
+            PlayerRequest::RoundCompleted(end) => {
+                ends.insert((call.life, call.to, end.round_id));
+                continue;
+            }
+            PlayerRequest::RoundAnnouncement(round) => round.round_id - 1,
+            PlayerRequest::LeagueCompleted(_) => remains.rounds.len() as u32,
+            _ => continue,
+        };
+        let is_early = before == remains.rounds.len() as u32
+            && call.to > referees
+            && are_there
+            && answered.iter().filter(|at| **at <= call.sent_at).count() < referees;
+        let holds = before == 0 || ends.contains(&(call.life, call.to, before));
+        remains.check("order", holds && !is_early, (call.kind(), call.to, before));
+    }
+}
+
+/// No match begins before the lead time has passed since the last result of the round before, unless
+/// the manager was away; nor, as long as nothing has failed, before the player has received its
+/// announcement.
+fn matches_begin_in_time(remains: &Remains) {
+    let world = remains.world;
+    let results = remains.recorded_at();
+    let first = world
+        .happened
+        .first()
+        .map_or(Duration::MAX, |(time, _)| *time);
+    let mut received = BTreeMap::new();
+    for (call, given) in remains.answers().filter(|(_, given)| given.answer.is_ok()) {
+        if let Some(PlayerRequest::RoundAnnouncement(round)) = call.message() {
+            received
+                .entry((round.round_id, call.to))
+                .or_insert(given.at);
+        }
+    }
+    for (call, message) in remains.messages() {
+        if let PlayerRequest::GameInvitation(new) = message {
+            let at = received.get(&(new.round_id, call.to));
+            let is_known = call.sent_at >= first || at.is_some_and(|at| *at <= call.sent_at);
+            let before = results
+                .iter()
+                .filter(|((round, _), _)| *round < new.round_id);
+            let last = before.map(|(_, at)| *at).max().unwrap_or_default();
+            let is_due = world.machines[0].was_away || call.sent_at >= last + world.lead;
+            remains.check("begin", is_known && is_due, (&new.match_id, call.sent_at));
+        }
+    }
 }
 
 /// A recorded result was decided by its referee, and follows from the number and from what both
 /// players have chosen.
-fn results_follow_from_choices(world: &World, files: &Files) -> Result<(), String> {
-    for (one, task) in files.played(world) {
-        let id = &one.match_id;
-        let task = task.ok_or_else(|| format!("{} has not decided {id} so", one.referee_id))?;
+fn results_follow_from_choices(remains: &Remains) {
+    for (one, task) in remains.played() {
         let Some(number) = one.result.details.drawn_number else {
             continue;
         };
         let mut winners = Vec::new();
-        for (player, name, _) in world.named_players() {
-            let Some(told) = one.result.details.choices.get(&name) else {
-                continue;
-            };
-            let key = (task.assignment.conversation_id.clone(), player);
-            let chosen = world.notes.choices.get(&key).map(|(_, choice)| &**choice);
-            ensure(told.map(|told| told.as_str()) == chosen, || {
-                format!("{name} has chosen {chosen:?} in {id}, not {told:?}")
-            })?;
-            if chosen == Some(["even", "odd"][number as usize % 2]) {
-                winners.push(name);
+        for (seat, player) in task.assignment.players.iter().enumerate() {
+            let chosen = remains
+                .answers()
+                .find_map(|(call, given)| match &given.answer {
+                    Ok(Some(Reply::ChooseParityResponse(response)))
+                        if call.is_question(&task.assignment.conversation_id, seat) =>
+                    {
+                        Some(response.parity_choice.as_str()?.to_string())
+                    }
+                    _ => None,
+                });
+            let told = one
+                .result
+                .details
+                .choices
+                .get(player)
+                .and_then(|told| *told);
+            let is_true = told.map(|told| told.to_string()) == chosen;
+            remains.check("choices", is_true, (&one.match_id, player, told, &chosen));
+            if chosen.as_deref() == Some(["even", "odd"][number as usize % 2]) {
+                winners.push(player);
             }
         }
         let winner = winners.pop().filter(|_| winners.is_empty());
-        let due = |player: &String| match &winner {
-            None => 1,
-            Some(winner) => 3 * i32::from(winner == player),
-        };
-        let holds = one.result.winner == winner
-            && one
-                .result
-                .score
-                .iter()
-                .all(|(player, points)| *points == due(player));
-        ensure(holds, || {
-            format!(
-                "{id} with {number} is won by {winner:?}, not {:?}",
-                one.result
-            )
-        })?;
+        let holds = one.result.winner.as_ref() == winner;
+        remains.check("choices", holds, (&one.match_id, number, winner));
     }
-    Ok(())
 }
 
-/// Whoever knows the end remembers the recorded results, all of them and no others.
-fn players_remember_what_is_recorded(world: &World, files: &Files) -> Result<(), String> {
-    for (id, name, player) in world.named_players() {
-        if player.told.is_none() || world.notes.unanswered.contains(&id) {
+/// Whoever knows the end remembers the recorded results, all of them and no others, unless the
+/// manager has not answered its question.
+fn players_remember_what_is_recorded(remains: &Remains) {
+    let world = remains.world;
+    for (player, id) in world.players.iter().zip(remains.players()) {
+        let name = &world.machines[id].name;
+        let mut calls = world.calls.iter().filter(|call| call.from == id);
+        let is_unanswered = calls.any(|call| {
+            matches!(*call.purpose, Purpose::Query(_)) && !matches!(call.outcome, Some(Ok(_)))
+        });
+        if is_unanswered || world.machines[id].ended_at.is_none() {
             continue;
         }
         for past in player.saved.iter() {
-            let recorded = files
-                .by_match
-                .get(&past.match_id)
-                .map(|one| game_result(&one.result));
+            let recorded = remains.result(&past.match_id);
             // A player that was away asks for its results only if its record is another one.
             let outcome = |result: &GameResult| {
-                (
-                    result.winner_player_id.as_ref() == Some(&name),
-                    result.status == ResultStatus::Draw,
-                )
+                let has_won = result.winner_player_id.as_ref() == Some(name);
+                (has_won, result.status == ResultStatus::Draw)
             };
             let is_like = recorded.as_ref().map(outcome) == Some(outcome(&past.result));
             let holds = recorded.as_ref() == Some(&past.result)
                 || is_like && world.profile == Profile::Safety;
-            ensure(holds, || {
-                format!("{name} remembers another result of {}", past.match_id)
-            })?;
+            remains.check("memory", holds, (name, &past.match_id));
         }
-        let expected = files
-            .rounds
-            .iter()
-            .flatten()
-            .filter(|players| players.contains(&name))
-            .count();
+        let matches = remains.rounds.iter().flatten();
+        let expected = matches.filter(|players| players.contains(name)).count();
         let known = player.saved.len();
-        ensure(known == expected, || {
-            format!("{name} remembers {known} of {expected} results")
-        })?;
+        remains.check("memory", known == expected, (name, known, expected));
     }
-    Ok(())
 }
 
-/// A technical loss is judged by the last referee of the match, and is the loser's own: it has not
-/// answered an invitation well, or not answered in three attempts, or not corrected a wrong answer,
-/// or the manager could not tell it of the match in all attempts.
-fn nobody_loses_without_a_failure(world: &World, files: &Files) -> Result<(), String> {
-    for (one, task) in files.losses(world) {
-        let last = files
-            .given
+/// The last thing that a referee tells a player about a match is the recorded result, once it knows
+/// that one, unless it has ended with messages that were not settled.
+fn players_are_told_the_recorded_result(remains: &Remains) {
+    let mut known = BTreeSet::new();
+    for call in &remains.world.calls {
+        if let Purpose::Result(sent) = &*call.purpose
+            && call.to == 0
+            && call.outcome.as_ref().is_some_and(knows_result)
+        {
+            known.insert((call.from, &sent.assignment.match_id));
+        }
+    }
+    let mut last = BTreeMap::new();
+    for (call, over) in remains.told() {
+        last.insert((call.from, &over.match_id, call.to), &over.game_result);
+    }
+    for ((referee, id, player), result) in last {
+        let holds = remains.result(id).as_ref() == Some(result)
+            || !known.contains(&(referee, id))
+            || !remains.world.referees[referee - 1].is_settled;
+        remains.check("last word", holds, (id, player, result));
+    }
+}
+
+/// A player does not refuse a result under the token that the manager has told it, unless it has
+/// accepted an invitation since.
+fn players_accept_their_results(remains: &Remains) {
+    let mut tokens = BTreeMap::new();
+    let mut joined = BTreeMap::new();
+    for (call, given) in remains.answers() {
+        let Some(message) = call.message() else {
+            continue;
+        };
+        let (name, is_ok) = (&remains.world.machines[call.to].name, given.answer.is_ok());
+        let token = &call.envelope.auth_token;
+        match message {
+            PlayerRequest::RoundAnnouncement(round) if is_ok => {
+                let mut matches = round.matches.iter();
+                let own = matches.find(|one| [&one.player_A_id, &one.player_B_id].contains(&name));
+                let key = own.map(|one| (&one.match_id, call.to, given.life));
+                tokens.insert(key, &round.match_token);
+            }
+            PlayerRequest::GameInvitation(new) if is_ok => {
+                let key = Some((&new.match_id, call.to, given.life));
+                joined.insert(key, token);
+                tokens.remove(&key);
+            }
+            PlayerRequest::GameOver(over) => {
+                let key = Some((&over.match_id, call.to, given.life));
+                let holds =
+                    is_ok || tokens.get(&key) != Some(&token) || joined.get(&key) == Some(&token);
+                remains.check("accepted", holds, (&over.match_id, name, &given.answer));
+            }
+            _ => {}
+        }
+    }
+}
+
+/// A referee reports a technical loss only under the tokens that it was told last.
+fn losses_are_reported_under_the_newest_tokens(remains: &Remains) {
+    let mut told = Vec::new();
+    for (call, given) in remains.answers().filter(|(_, given)| given.answer.is_ok()) {
+        if let Some(PlayerRequest::RoundAnnouncement(round)) = call.message() {
+            told.extend(round.matches.iter().map(|one| (given.at, call.to, one)));
+        }
+    }
+    for call in remains.world.calls.iter().filter(|call| call.to == 0) {
+        let Purpose::Result(sent) = &*call.purpose else {
+            continue;
+        };
+        let assignment = &sent.assignment;
+        let mut newest = told.iter().rev();
+        let newest = newest.find(|(at, to, one)| {
+            (*to, &one.match_id) == (call.from, &assignment.match_id) && *at < call.sent_at
+        });
+        let holds = sent.game_over.game_result.status != ResultStatus::TechnicalLoss
+            || newest.is_none_or(|(.., one)| {
+                one.player_A_token
+                    .as_ref()
+                    .is_none_or(|token| *token == assignment.tokens[0])
+            });
+        remains.check("tokens", holds, &assignment.match_id);
+    }
+}
+
+/// A technical loss is judged by the last referee of the match, and is the loser's own: it has failed
+/// in the match, or the manager could not tell it of the match in all attempts. Where nothing else fails, only who
+/// was away loses, or who was judged by a referee that was away.
+fn nobody_loses_without_a_failure(remains: &Remains) {
+    let world = remains.world;
+    for (one, task) in remains.played() {
+        if result_status(&one.result) != ResultStatus::TechnicalLoss {
+            continue;
+        }
+        let last = remains
+            .assigned
             .iter()
             .rfind(|given| given.match_id == one.match_id);
         let is_last = last.is_some_and(|given| given.referee_id == one.referee_id);
-        ensure(is_last, || {
-            format!(
-                "{} is judged by a referee that has it no more",
-                one.match_id
-            )
-        })?;
-        let Some(assignment) = task.map(|task| &task.assignment) else {
-            continue;
-        };
-        for (seat, player) in assignment.players.iter().enumerate() {
-            let key = (assignment.conversation_id.clone(), seat);
-            let failures = world.notes.failures.get(&key).copied();
-            let [final_ones, silent_ones, all] = failures.unwrap_or_default();
-            let is_own = final_ones > 0 || all >= 3 || silent_ones > 0 && all > silent_ones;
-            let holds = is_own
-                || one.result.winner.as_ref() == Some(player)
-                || world.notes.unreachable.contains(player);
-            ensure(holds, || {
-                format!(
-                    "{player} has failed {all} times in {}: {:?}",
-                    one.match_id, one.result.details.reason
-                )
-            })?;
+        remains.check("justice", is_last, (&one.match_id, "not its last referee"));
+        for (seat, player) in task.assignment.players.iter().enumerate() {
+            let id = world.id(player);
+            let max_retries = world.program.config.system.retry_policy.max_retries;
+            let is_own = remains.has_failed(&task.assignment.conversation_id, seat, max_retries)
+                || remains.failed_calls(id).0 >= max_retries;
+            let was_away = [id, world.id(&one.referee_id)].map(|id| world.machines[id].was_away);
+            let is_just = is_own && (world.profile == Profile::Safety || was_away != [false; 2]);
+            let holds = is_just || one.result.winner.as_ref() == Some(player);
+            let reason = &one.result.details.reason;
+            remains.check("justice", holds, (&one.match_id, player, reason));
         }
     }
-    Ok(())
-}
-
-/// Where one agent is away and nothing else fails, nobody else loses technically; but a referee that
-/// was cut off from its players cannot know that they were there.
-fn only_who_was_away_loses(world: &World, files: &Files) -> Result<(), String> {
-    let was_away = |name: &str| {
-        (0..world.bodies.len()).any(|id| world.name(id) == *name && world.bodies[id].was_away)
-    };
-    for (one, _) in files.losses(world) {
-        let mut losers = one
-            .result
-            .score
-            .iter()
-            .filter(|(id, _)| one.result.winner.as_ref() != Some(*id));
-        let are_own = losers.all(|(loser, _)| was_away(loser));
-        let holds = world.profile == Profile::Safety || are_own || was_away(&one.referee_id);
-        ensure(holds, || {
-            format!(
-                "who was there loses {}: {:?}",
-                one.match_id, one.result.details.reason
-            )
-        })?;
-    }
-    Ok(())
 }
 
 /// Everybody has ended, except who could not be told in all attempts; one whose program is there is
 /// called for as long as they can take.
-fn everybody_knows_the_end(world: &World, _: &Files) -> Result<(), String> {
-    let (policy, attempt) = (
-        world.program.config.system.retry_policy,
-        world.program.config.generic_limit(),
-    );
-    let (Some(over_at), Some(closed_at)) = (world.over_at, world.closed_at) else {
-        return Ok(());
+fn everybody_knows_the_end(remains: &Remains) {
+    let world = remains.world;
+    let policy = world.program.config.system.retry_policy;
+    let attempt = world.program.config.generic_limit();
+    let limit = policy.max_total_time(attempt) + attempt;
+    let mut ends = remains
+        .messages()
+        .filter(|(call, _)| call.kind() == "LEAGUE_COMPLETED");
+    let (Some((first, _)), Some(ended)) = (ends.next(), world.machines[0].ended_at) else {
+        return;
     };
-    let is_time_over = closed_at >= over_at + policy.max_total_time(attempt);
-    for id in 1..world.bodies.len() {
-        let (name, body) = (world.name(id), &world.bodies[id]);
-        let failures = world
-            .notes
-            .call_failures
-            .get(&(name.clone(), true))
-            .copied()
-            .unwrap_or_default();
-        let was_down = !body.is_up || body.started > closed_at;
-        let is_given_up = failures >= policy.max_retries && (is_time_over || was_down);
-        ensure(body.has_ended || is_given_up, || {
-            format!("{name} does not know the end, after {failures} attempts")
-        })?;
+    let last = remains.recorded_at().into_values().max();
+    let over_at = first.sent_at.min(last.unwrap_or_default());
+    for (id, machine) in world.machines.iter().enumerate() {
+        let (_, failures) = remains.failed_calls(id);
+        let is_given_up =
+            failures >= policy.max_retries && (!machine.is_up || ended >= over_at + limit);
+        let holds = machine.ended_at.is_some() || is_given_up;
+        remains.check("told", holds, (&machine.name, failures));
     }
-    Ok(())
 }
 
-/// What the manager has acknowledged is in its journal.
-fn what_was_acknowledged_is_kept(world: &World, files: &Files) -> Result<(), String> {
-    for (_, match_id, result) in &world.notes.reports {
-        let recorded = files.by_match.get(match_id);
-        let holds = recorded.is_some_and(|one| one.result == *result);
-        ensure(holds, || {
-            format!("the acknowledged result of {match_id} is lost")
-        })?;
+/// The same request has the same answer: an acknowledged result is that in the journal, and is not
+/// refused later; an agent keeps its token, and a player its choice.
+fn the_same_request_has_the_same_answer(remains: &Remains) {
+    let mut answers = BTreeMap::new();
+    for (call, given) in remains.answers() {
+        let key;
+        let new = match (&call.body, &given.answer) {
+            (Body::ToManager(ManagerRequest::MatchResultReport(report)), answer) => {
+                let recorded = remains.result(&report.match_id);
+                let is_same = recorded == Some(game_result(&report.result));
+                let holds = answer.is_err() || is_same;
+                remains.check("kept", holds, (&report.match_id, answer));
+                key = (call.from, 0, &*report.match_id);
+                if !is_same || !knows_result(answer) {
+                    continue;
+                }
+                format!("{:?}", answer.is_ok())
+            }
+            (_, Ok(Some(Reply::ChooseParityResponse(response)))) => {
+                key = (call.to, given.life, &*call.envelope.conversation_id);
+                format!("{:?}", response.parity_choice)
+            }
+            (_, Ok(Some(reply))) if matches!(*call.purpose, Purpose::Registration) => {
+                key = (call.from, 0, "token");
+                json!(reply)["auth_token"].to_string()
+            }
+            _ => continue,
+        };
+        let before = answers.entry(key).or_insert(new.clone());
+        remains.check("same answer", *before == new, (key, new));
     }
-    Ok(())
 }
 
-/// A result that a player was told stands in an outbox or in the journal.
-fn what_players_are_told_is_on_a_disk(world: &World, files: &Files) -> Result<(), String> {
-    for (id, match_id, result) in &world.notes.results {
-        let recorded = files
-            .by_match
-            .get(match_id)
-            .map(|one| game_result(&one.result));
-        let mut decided = files.decided.iter();
-        let holds = recorded.as_ref() == Some(result)
-            || decided.any(|(_, task)| task.result.as_ref() == Some(result));
-        ensure(holds, || {
-            format!(
-                "{} was told a result of {match_id} that is on no disk",
-                world.name(*id)
-            )
-        })?;
-    }
-    Ok(())
-}
-
-/// A referee decides a match once, unless it was announced again with other tokens, or its technical
-/// loss was refused.
-fn a_match_is_decided_once(_: &World, files: &Files) -> Result<(), String> {
+/// A result that a player is told stands in an outbox or in the journal. A referee decides a match
+/// once, unless it was announced again with other tokens, or its technical loss was refused.
+fn results_are_on_a_disk_once(remains: &Remains) {
     let mut decided = BTreeMap::new();
-    for (referee, task) in &files.decided {
-        let key = (referee, &task.assignment.match_id, &task.assignment.tokens);
-        let first = decided.insert(key, &task.result).and_then(Option::as_ref);
-        let holds = first.is_none_or(|first| {
+    for (referee, task) in &remains.decided {
+        let id = &task.assignment.match_id;
+        let first = decided.insert((referee, id, &task.assignment.tokens), &task.result);
+        let holds = first.and_then(Option::as_ref).is_none_or(|first| {
             first.status == ResultStatus::TechnicalLoss || Some(first) == task.result.as_ref()
         });
-        ensure(holds, || {
-            format!(
-                "{referee} decides {} again, and otherwise",
-                task.assignment.match_id
-            )
-        })?;
+        remains.check("once", holds, (referee, id));
     }
-    Ok(())
+    for (call, over) in remains.told() {
+        let mut decided = remains.decided.iter();
+        let holds = decided.any(|(_, task)| task.result.as_ref() == Some(&over.game_result))
+            || remains.result(&over.match_id).as_ref() == Some(&over.game_result);
+        remains.check("disk", holds, (&over.match_id, call.from, call.to));
+    }
+}
+
+/// A message with another token than that of its sender is refused.
+fn nobody_takes_the_message_of_a_stranger(remains: &Remains) {
+    for given in remains.world.given.iter().filter(|given| given.is_forged) {
+        let call = &remains.world.calls[given.call];
+        remains.check("stranger", given.answer.is_err(), (call.kind(), call.to));
+    }
 }

@@ -7,69 +7,59 @@ use super::world::Answer;
 use league::net::call_error::CallError;
 use league::program::config::SystemFile;
 use league::protocol::{
-    Call, ChooseMoveCall, ChooseParityCall, GameError, GameInvitation, GameOver, GameResult,
-    Message, PlayerRequest,
+    Call, ChooseParityCall, GameError, GameInvitation, GameOver, GameResult, Message,
+    PlayerRequest, Reply,
 };
 use league::referee::match_play::{Aborted, MatchIo, play_match};
 use league::referee::tasks::Assignment;
-use league::values::Timestamp;
+use league::values::{Timestamp, clock};
 use std::any::Any;
 use std::mem;
-use std::sync::{Mutex, MutexGuard};
-use std::time::Duration;
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::time::{Duration, Instant};
 
-/// What a match wants for one of its seats.
+/// What a match wants. Each is answered, a notification of an error at once.
 pub enum Want {
     Ask(PlayerRequest, Duration),
     Sleep(Duration),
     Save(GameResult),
     Tell(GameOver),
-    /// A player is told an error. Nobody waits for it.
     Error(GameError),
 }
 
-/// The end of a match.
-pub type End = Result<GameResult, Aborted>;
+/// The end of a match, if it has come.
+pub type End = Option<Result<GameResult, Aborted>>;
 
 /// A match that is played again and again.
 pub struct Replay {
-    pub assignment: Assignment,
+    pub assignment: Arc<Assignment>,
     config: SystemFile,
     seed: u64,
-    began: Duration,
+    began: Instant,
     began_at: Timestamp,
     state: Mutex<State>,
 }
 
-/// The answers so far. What concerns both players stands under seat 0.
+/// The answers so far, for each seat. What concerns both players is asked for seat 0.
 #[derive(Default)]
 struct State {
-    /// The answers for each seat, with their times since the match began.
+    seat: usize,
     answers: [Vec<(Duration, Answer)>; 2],
-    /// The number of answers and of errors that each seat has wanted.
-    wanted: [usize; 2],
-    errors: [usize; 2],
-    /// The same in this run, and the time of each seat.
-    run: Run,
+    /// The number of answers that were used in this run, and the time of the last one.
+    used: [usize; 2],
+    now: [Duration; 2],
+    /// True if the next answer is on its way.
+    is_waiting: [bool; 2],
     wants: Vec<(usize, Want)>,
 }
 
-#[derive(Default)]
-struct Run {
-    /// The seat whose task runs.
-    seat: usize,
-    wanted: [usize; 2],
-    errors: [usize; 2],
-    now: [Duration; 2],
-}
-
 impl Replay {
-    pub fn new(assignment: Assignment, config: &SystemFile, seed: u64, now: Duration) -> Replay {
+    pub fn new(assignment: Assignment, config: &SystemFile, seed: u64) -> Replay {
         Replay {
-            assignment,
+            assignment: Arc::new(assignment),
             config: config.clone(),
             seed,
-            began: now,
+            began: clock::now(),
             began_at: Timestamp::now(),
             state: Mutex::default(),
         }
@@ -80,30 +70,34 @@ impl Replay {
     }
 
     /// Adds an answer.
-    pub fn add(&self, seat: usize, answer: Answer, now: Duration) {
-        self.state().answers[seat].push((now - self.began, answer));
-    }
-
-    /// Plays the match as far as the answers go. Returns what it wants now, and its end if it has come.
-    pub fn run(&self) -> (Vec<(usize, Want)>, Option<End>) {
-        self.state().run = Run::default();
-        let ended = play_match(&self.assignment, self);
+    pub fn add(&self, seat: usize, answer: Answer) {
         let mut state = self.state();
-        let is_waiting = (0..2).any(|seat| state.wanted[seat] > state.answers[seat].len());
-        (mem::take(&mut state.wants), (!is_waiting).then_some(ended))
+        state.answers[seat].push((clock::now() - self.began, answer));
+        state.is_waiting[seat] = false;
     }
 
-    /// Returns the next answer of the seat whose task runs, or notes what is wanted.
+    /// Plays the match as far as the answers go. Returns what it wants now, with the seat, and its
+    /// end if it has come.
+    pub fn run(&self) -> (Vec<(usize, Want)>, End) {
+        let mut state = self.state();
+        (state.used, state.now) = Default::default();
+        drop(state);
+        let end = play_match(&self.assignment, self);
+        let mut state = self.state();
+        let has_ended = state.is_waiting == [false; 2];
+        (mem::take(&mut state.wants), has_ended.then_some(end))
+    }
+
+    /// Returns the next answer for the seat whose task runs, or notes what is wanted.
     fn take(&self, want: Want) -> Answer {
         let state = &mut *self.state();
-        let seat = state.run.seat;
-        state.run.wanted[seat] += 1;
-        if let Some((time, answer)) = state.answers[seat].get(state.run.wanted[seat] - 1) {
-            state.run.now[seat] = *time;
+        let seat = state.seat;
+        if let Some((time, answer)) = state.answers[seat].get(state.used[seat]) {
+            state.used[seat] += 1;
+            state.now[seat] = *time;
             return answer.clone();
         }
-        if state.wanted[seat] == state.answers[seat].len() {
-            state.wanted[seat] += 1;
+        if !mem::replace(&mut state.is_waiting[seat], true) {
             state.wants.push((seat, want));
         }
         Err(CallError::Local("not answered yet".into()))
@@ -125,29 +119,30 @@ impl MatchIo for Replay {
         question: &C,
         timeout: Duration,
     ) -> Result<C::Reply, CallError> {
-        let reply = self.take(Want::Ask(request(question), timeout))?;
-        let name = reply["message_type"].as_str().unwrap_or_default();
-        match C::Reply::decode(name, &reply) {
-            Some(Ok(reply)) => Ok(reply),
-            Some(Err(error)) => Err(CallError::wrong(error, &reply)),
-            None => Err(CallError::HttpStatus(500, name.into())),
-        }
+        let question: &dyn Any = question;
+        let invitation = question.downcast_ref::<GameInvitation>().cloned();
+        let choice = question.downcast_ref::<ChooseParityCall>().cloned();
+        let request = invitation.map(Into::into).or(choice.map(Into::into));
+        let reply: Option<Box<dyn Any>> = match self.take(Want::Ask(request.unwrap(), timeout))? {
+            Some(Reply::GameJoinAck(ack)) => Some(Box::new(ack)),
+            Some(Reply::ChooseParityResponse(response)) => Some(Box::new(response)),
+            _ => None,
+        };
+        let reply = reply.and_then(|reply| reply.downcast().ok());
+        reply
+            .map(|reply| *reply)
+            .ok_or(CallError::HttpStatus(500, "another reply".into()))
     }
 
-    fn send_error(&self, seat: usize, error: GameError) {
-        let state = &mut *self.state();
-        let is_waiting = state.run.wanted[seat] > state.answers[seat].len();
-        state.run.errors[seat] += 1;
-        if !is_waiting && state.run.errors[seat] > state.errors[seat] {
-            state.errors[seat] += 1;
-            state.wants.push((seat, Want::Error(error)));
-        }
+    fn send_error(&self, _seat: usize, error: GameError) {
+        let _ = self.take(Want::Error(error));
     }
 
     fn send_result(&self, result: GameOver) {
         let _ = self.in_parallel(&[0, 1], |_| self.take(Want::Tell(result.clone())));
     }
 
+    /// Runs the tasks one after the other, each as far as its answers go.
     fn in_parallel<T: Send>(
         &self,
         seats: &[usize],
@@ -155,13 +150,14 @@ impl MatchIo for Replay {
     ) -> Result<Vec<T>, Aborted> {
         let mut results = Vec::new();
         for seat in seats {
-            self.state().run.seat = *seat;
+            self.state().seat = *seat;
             results.push(task(*seat));
         }
-        let run = &mut self.state().run;
-        run.seat = 0;
-        run.now = [run.now[0].max(run.now[1]); 2];
-        Ok(results)
+        let mut state = self.state();
+        state.seat = 0;
+        state.now = [state.now[0].max(state.now[1]); 2];
+        let is_done = state.is_waiting == [false; 2];
+        is_done.then_some(results).ok_or(Aborted)
     }
 
     fn sleep(&self, delay: Duration) {
@@ -169,8 +165,8 @@ impl MatchIo for Replay {
     }
 
     fn time_elapsed(&self) -> Duration {
-        let run = &self.state().run;
-        run.now[run.seat]
+        let state = self.state();
+        state.now[state.seat]
     }
 
     fn clock(&self) -> Timestamp {
@@ -179,18 +175,6 @@ impl MatchIo for Replay {
 
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
         let saved = self.take(Want::Save(result.clone()));
-        saved.map(|_| ()).map_err(|_| Aborted)
+        saved.map(drop).map_err(|_| Aborted)
     }
-}
-
-/// Returns a question as a player gets it.
-fn request(question: &dyn Any) -> PlayerRequest {
-    if let Some(invitation) = question.downcast_ref::<GameInvitation>() {
-        return invitation.clone().into();
-    }
-    if let Some(call) = question.downcast_ref::<ChooseParityCall>() {
-        return call.clone().into();
-    }
-    let call = question.downcast_ref::<ChooseMoveCall>();
-    call.expect("a question of a match").clone().into()
 }

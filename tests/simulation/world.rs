@@ -1,20 +1,26 @@
-//! The world: one queue of steps in virtual time, and around the agents a network, clocks and disks
-//! that fail. A league follows from its seed and its profile, and from nothing else.
+//! The world: one queue of events in virtual time, one table of all requests, and around the agents
+//! a network, clocks and disks that fail. A league follows from its seed and its profile, and from
+//! nothing else.
+//!
+//! A row of the table is a request, and what became of it: the agents fill the rows, the world
+//! delivers them, and the judge reads them when the league is over.
 //!
 //! Each fault is drawn by itself: from the seed, the agent, the kind of the fault, and how often it
 //! was drawn there. So a fault that is left out changes no other draw.
 
 use super::agents::{self, Player, Referee, Server};
-use super::judge::Notes;
+use league::manager::contact;
 use league::net::call_error::CallError;
+use league::program::Program;
 use league::program::credentials::Credentials;
 use league::program::storage::ROOM;
-use league::program::{Program, SHUTDOWN_TIMEOUT};
+use league::protocol::{Envelope, ManagerRequest, Message, PlayerRequest, Reply};
+use league::referee::tasks::{Assignment, Sending};
 use league::values::clock;
-use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind::ConnectionRefused;
+use std::iter;
 use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -23,116 +29,160 @@ use time::OffsetDateTime;
 
 /// An agent: 0 is the manager; the referees follow, then the players.
 pub type Id = usize;
-/// The answer to a request.
-pub type Answer = Result<Value, CallError>;
+/// The answer to a request; a notification is answered with nothing.
+pub type Answer = Result<Option<Reply>, CallError>;
 /// A fault: its agent, its kind, and its number among those of this agent and kind.
 pub type FaultId = (Id, Kind, u64);
 
 /// The kinds of faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Kind {
-    RequestLost,
-    AnswerLost,
+    /// A request does not arrive, or its answer.
+    Lost,
     Doubled,
     Delayed,
+    /// Somebody else sends the same message with a token of its own.
+    Forged,
     Crash,
     CutOff,
     Suspended,
+    /// A match of a referee does not go on.
+    Hung,
     DiskFull,
     ClockJump,
-    /// A player answers a request not at all, late, or wrongly.
-    Silent,
-    Slow,
+    /// A player answers with an error.
     Wrong,
-    /// A player reports a result, and sends messages in the name of others.
-    FalseReport,
-    FalseMessage,
-    /// The operator pauses the league, or removes a player.
-    Order,
 }
 
 /// How often each kind happens at most where it can, in the profile with all of them.
-const RATES: [(Kind, f64); 15] = [
-    (Kind::RequestLost, 0.15),
-    (Kind::AnswerLost, 0.15),
-    (Kind::Doubled, 0.1),
-    (Kind::Delayed, 0.1),
-    (Kind::Crash, 0.01),
-    (Kind::CutOff, 0.01),
-    (Kind::Suspended, 0.01),
-    (Kind::DiskFull, 0.01),
-    (Kind::ClockJump, 0.01),
-    (Kind::Silent, 0.1),
-    (Kind::Slow, 0.1),
-    (Kind::Wrong, 0.1),
-    (Kind::FalseReport, 0.03),
-    (Kind::FalseMessage, 0.03),
-    (Kind::Order, 0.005),
-];
+const RATES: [f64; 11] = [0.15, 0.1, 0.1, 0.05, 0.01, 0.01, 0.01, 0.0, 0.01, 0.01, 0.1];
 
-/// Maximum number of steps of a league: one that does the same again and again ends here.
-const MAX_STEPS: u64 = 100_000;
+/// Maximum number of events of a league: one that does the same again and again ends here.
+const MAX_EVENTS: u64 = 20_000;
+/// The longest time that a league is played.
+const LIMIT: Duration = Duration::from_secs(3600);
 
 /// The kinds of worlds, each of which has laws of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Profile {
     /// Everything goes wrong at once: nothing false may be recorded or told.
     Safety,
-    /// One agent is away for a while, and nothing else: nobody waits for it for too long.
+    /// One or two agents are away for a while, and nothing else: nobody waits for them for too long.
     Away,
     /// One agent crashes at one step, and nothing else: nothing is lost, and nobody loses by it.
     Breach,
+}
+
+impl Profile {
+    pub const ALL: [Profile; 3] = [Profile::Safety, Profile::Away, Profile::Breach];
+
+    /// Returns the name of a profile as an argument.
+    pub fn name(self) -> String {
+        format!("{self:?}").to_lowercase()
+    }
 }
 
 pub fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
 
-/// What a request does where it arrives.
-type Arrival = Rc<dyn Fn(&mut World, Ticket)>;
-
-/// What its sender does with the answer.
-type Done = Box<dyn FnOnce(&mut World, Answer)>;
-
-/// A step of an agent. It does not happen if the agent has crashed since it was planned.
-struct Step {
-    owner: Option<(Id, u32)>,
-    name: String,
-    action: Box<dyn FnOnce(&mut World)>,
-}
-
-/// A request that is not answered yet.
-struct Call {
-    from: (Id, u32),
-    name: String,
-    done: Done,
-    /// The agent that it has reached.
-    at: Option<Id>,
-}
-
-/// A request that has arrived, and is answered once; without a call nobody waits for the answer.
-#[derive(Clone, Copy)]
-pub struct Ticket {
+/// A request: a row of the table.
+pub struct Call {
     pub from: Id,
     pub to: Id,
+    /// The life of its sender: one that has crashed since gets no answer.
+    pub life: u32,
+    pub sent_at: Duration,
+    pub envelope: Envelope,
+    pub body: Body,
+    pub purpose: Rc<Purpose>,
+    /// The life of the receiver that it has reached.
+    reached: Option<u32>,
+    /// What its sender got.
+    pub outcome: Option<Answer>,
+}
+
+/// The content of a request.
+pub enum Body {
+    Ping,
+    ToManager(ManagerRequest),
+    ToAgent(PlayerRequest),
+}
+
+/// The reason for which its sender waits for the answer.
+pub enum Purpose {
+    /// It does not wait.
+    Nothing,
+    Registration,
+    Notification(contact::Call, String),
+    /// A question of a match to this seat.
+    Question(usize),
+    /// A result is told to a player, or reported.
+    Result(Box<Sending>),
+    /// A player needs to know more before it can answer this request.
+    Query(Arrival),
+}
+
+/// A request on its way to its receiver, or there.
+#[derive(Clone)]
+pub struct Arrival {
+    pub call: usize,
+    /// Nobody waits for the answer to a copy.
+    is_copy: bool,
+    /// The token of somebody else.
+    pub forged: Option<String>,
+    /// The time at which it has arrived, and the life of its receiver.
+    pub reached: Option<(Duration, u32)>,
+    /// True if the manager was asked about it.
+    pub has_asked: bool,
+}
+
+/// An answer that was given, perhaps one of two to the same request.
+pub struct Given {
+    pub call: usize,
     pub at: Duration,
-    pub call: Option<u64>,
+    /// The life of the receiver.
+    pub life: u32,
+    pub is_forged: bool,
+    pub answer: Answer,
+}
+
+/// What happens to an agent.
+pub enum Event {
+    /// Its program starts, or registers again.
+    Start,
+    /// It looks at its work. Of those that are planned the last one counts.
+    Work(u64),
+    Arrive(Arrival),
+    Return(usize, Answer),
+    /// A referee goes on with a match, for a seat; or is done with it.
+    GoOn(String, usize, Answer),
+    Finish(Arc<Assignment>),
+    End,
+}
+
+struct Step {
+    agent: Id,
+    /// The step does not happen in another life.
+    life: Option<u32>,
+    event: Event,
 }
 
 /// An agent as the world sees it.
 #[derive(Default)]
-pub struct Body {
+pub struct Machine {
+    pub name: String,
     pub is_up: bool,
     /// Grows when it crashes or ends.
     pub life: u32,
-    pub started: Duration,
-    pub has_ended: bool,
+    pub ended_at: Option<Duration>,
     /// On its disk.
     pub credentials: Option<Arc<Credentials>>,
     pub is_registered: bool,
     /// The number of the planned look at its work that counts.
-    planned: u64,
+    pub planned: u64,
     steps: u64,
+    drawn: [u64; RATES.len()],
     /// The end of the last fault of each kind that lasts.
     until: BTreeMap<Kind, Duration>,
     /// How much its wall clock is ahead, in seconds.
@@ -147,34 +197,30 @@ pub struct World {
     pub program: Arc<Program>,
     left_out: BTreeSet<FaultId>,
     pub now: Duration,
-    origin: Instant,
-    queue: BTreeMap<(Duration, u64), Step>,
-    number: u64,
-    calls: BTreeMap<u64, Call>,
+    pub origin: Instant,
+    queue: BTreeMap<(Duration, u64), Box<Step>>,
+    pub number: u64,
+    pub calls: Vec<Call>,
+    pub given: Vec<Given>,
     rates: [f64; RATES.len()],
-    drawn: BTreeMap<(Id, Kind), u64>,
-    pub happened: Vec<FaultId>,
-    /// The time from which nothing fails any more, that of the first fault since the start of the
-    /// league, and the end of the last one.
+    /// The faults so far, with their times.
+    pub happened: Vec<(Duration, FaultId)>,
+    /// The time from which nothing fails any more, and the end of the last fault.
     faults_end: Duration,
-    pub fault_at: Option<Duration>,
     pub calm_at: Duration,
-    /// The one fault of the other profiles: its agent, its kind, and its step or time.
-    target: (Id, Kind, u64),
-    /// The agent that crashes in this step: nothing that it does leaves it.
-    pub dying: Option<Id>,
-    pub bodies: Vec<Body>,
+    /// The faults of the other profiles: agent, kind, and step or time.
+    targets: Vec<(Id, Kind, u64)>,
+    pub machines: Vec<Machine>,
     pub server: Option<Server>,
     pub referees: Vec<Referee>,
     pub players: Vec<Player>,
     /// The time between an announcement and its matches.
     pub lead: Duration,
-    /// The time of the last result, and that at which the manager ended.
-    pub over_at: Option<Duration>,
-    pub closed_at: Option<Duration>,
-    pub story: Option<Vec<String>>,
+    /// True if its story is printed.
+    pub is_told: bool,
     pub counts: BTreeMap<String, u64>,
-    pub notes: Notes,
+    /// What the manager was seen to do wrong.
+    pub broken: Vec<String>,
 }
 
 impl World {
@@ -186,22 +232,24 @@ impl World {
     ) -> World {
         let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
-        let rates = RATES.map(|(_, most)| most * draw.f64() * f64::from(draw.u8(..3) / 2));
-        let agent = draw.usize(0..=referees + players);
-        let target = match profile {
-            Profile::Breach => (
-                agent,
-                Kind::Crash,
-                draw.u64(1..if agent == 0 { 300 } else { 80 }),
-            ),
-            _ => {
-                let kind = draw
-                    .choice([Kind::Crash, Kind::CutOff, Kind::Suspended])
-                    .unwrap();
-                (agent, kind, draw.u64(300..20_000))
-            }
-        };
+        let rates = RATES.map(|most| most * draw.f64() * f64::from(draw.u8(..3) / 2));
+        let mut targets = Vec::new();
+        for _ in 0..=u32::from(profile == Profile::Away && draw.bool()) {
+            let agent = draw.usize(0..=referees + players);
+            // One that hangs for good needs another one.
+            let may_hang = referees > 1 && agent > 0 && agent <= referees && targets.is_empty();
+            let last = if may_hang { Kind::Hung } else { Kind::Crash };
+            let kinds = [Kind::Crash, Kind::CutOff, Kind::Suspended, last];
+            let last_step = if agent == 0 { 300 } else { 80 };
+            targets.push(match profile {
+                Profile::Breach => (agent, Kind::Crash, draw.u64(1..last_step)),
+                _ => (agent, draw.choice(kinds).unwrap(), draw.u64(300..20_000)),
+            });
+        }
 
+        let names = (1..=referees).map(|n| format!("REF{n:02}"));
+        let names = names.chain((1..=players).map(|n| format!("P{n:02}")));
+        let names = iter::once("manager".to_string()).chain(names);
         World {
             seed,
             profile,
@@ -211,42 +259,47 @@ impl World {
             origin: Instant::now(),
             queue: BTreeMap::new(),
             number: 0,
-            calls: BTreeMap::new(),
+            calls: Vec::new(),
+            given: Vec::new(),
             rates,
-            drawn: BTreeMap::new(),
             happened: Vec::new(),
             faults_end: ms(draw.u64(20_000..200_000)),
-            fault_at: None,
             calm_at: Duration::ZERO,
-            target,
-            dying: None,
-            bodies: (0..=referees + players).map(|_| Body::default()).collect(),
+            targets,
+            machines: names
+                .map(|name| Machine {
+                    name,
+                    ..Machine::default()
+                })
+                .collect(),
             server: None,
             referees: (0..referees).map(|_| Referee::new(program)).collect(),
-            players: (0..players).map(|_| Player::new()).collect(),
+            players: (0..players).map(|_| Player::default()).collect(),
             lead: ms(draw.choice([0, 0, 3000]).unwrap()),
-            over_at: None,
-            closed_at: None,
-            story: None,
+            is_told: false,
             counts: BTreeMap::new(),
-            notes: Notes::default(),
+            broken: Vec::new(),
         }
     }
 
     /// Returns the id of an agent, as the manager gives it.
-    pub fn name(&self, id: Id) -> String {
-        match id {
-            0 => "manager".into(),
-            _ if id <= self.referees.len() => format!("REF{id:02}"),
-            _ => format!("P{:02}", id - self.referees.len()),
-        }
+    pub fn name(&self, id: Id) -> &str {
+        &self.machines[id].name
     }
 
-    /// Adds a line to the story.
-    pub fn tell(&mut self, line: impl FnOnce(&World) -> String) {
-        if let Some(mut story) = self.story.take() {
-            story.push(format!("{:>9.3} {}", self.now.as_secs_f64(), line(self)));
-            self.story = Some(story);
+    /// Returns the agent with an id of the manager.
+    pub fn id(&self, name: &str) -> Id {
+        let found = self
+            .machines
+            .iter()
+            .position(|machine| machine.name == name);
+        found.unwrap_or_default()
+    }
+
+    /// Prints a line of the story.
+    pub fn tell(&self, line: impl FnOnce(&World) -> String) {
+        if self.is_told {
+            println!("{:>9.3} {}", self.now.as_secs_f64(), line(self));
         }
     }
 
@@ -265,278 +318,246 @@ impl World {
 
     /// Draws a fault. Returns random numbers for its details if it happens.
     pub fn fault(&mut self, agent: Id, kind: Kind) -> Option<fastrand::Rng> {
-        let (target, target_kind, when) = self.target;
-        let is_possible = match self.profile {
-            Profile::Safety => self.now < self.faults_end && self.rates[kind as usize] > 0.0,
-            _ => (agent, kind) == (target, target_kind) && self.happened.is_empty(),
-        };
-        if !is_possible {
+        let rate = self.rates[kind as usize];
+        let mut targets = self.targets.iter();
+        let target = targets
+            .find(|(id, of, _)| (*id, *of) == (agent, kind))
+            .copied();
+        if self.profile == Profile::Safety && (rate == 0.0 || self.now >= self.faults_end)
+            || self.profile != Profile::Safety && target.is_none()
+        {
             return None;
         }
 
-        let count = self.drawn.entry((agent, kind)).or_default();
-        *count += 1;
-        let id = (agent, kind, *count);
+        let machine = &mut self.machines[agent];
+        machine.drawn[kind as usize] += 1;
+        let id = (agent, kind, machine.drawn[kind as usize]);
+        let steps = machine.steps;
         let mut draw = self.random(agent, kind as u64, id.2);
-        let happens = match self.profile {
-            Profile::Safety => draw.f64() < self.rates[kind as usize],
-            Profile::Breach => self.bodies[agent].steps == when,
-            Profile::Away => self.now >= ms(when),
+        let happens = match (self.profile, target) {
+            (Profile::Breach, Some((.., step))) => step == steps,
+            (Profile::Away, Some((.., time))) => {
+                let mut happened = self.happened.iter();
+                self.now >= ms(time)
+                    && !happened.any(|(_, (id, of, _))| (*id, *of) == (agent, kind))
+            }
+            _ => draw.f64() < rate,
         };
         if !happens || self.left_out.contains(&id) {
             return None;
         }
-        self.happened.push(id);
-        let server = self.server.as_ref();
-        if server.is_some_and(|server| server.manager.store.read(|league| league.started)) {
-            self.fault_at.get_or_insert(self.now);
-        }
+        self.happened.push((self.now, id));
         self.calm_at = self.calm_at.max(self.now);
         self.count(format!("fault: {kind:?}"));
         self.tell(|world| format!("** {kind:?} at {}", world.name(agent)));
         Some(draw)
     }
 
-    /// Lets an agent do something later, if it lives then.
-    pub fn after(
-        &mut self,
-        owner: Id,
-        delay: Duration,
-        name: &str,
-        action: impl FnOnce(&mut World) + 'static,
-    ) {
-        if self.dying != Some(owner) {
-            self.plan(Some((owner, self.bodies[owner].life)), delay, name, action);
-        }
+    fn push(&mut self, agent: Id, life: Option<u32>, delay: Duration, event: Event) {
+        self.number += 1;
+        let step = Box::new(Step { agent, life, event });
+        self.queue.insert((self.now + delay, self.number), step);
     }
 
-    pub fn plan(
-        &mut self,
-        owner: Option<(Id, u32)>,
-        delay: Duration,
-        name: &str,
-        action: impl FnOnce(&mut World) + 'static,
-    ) {
-        self.number += 1;
-        let step = Step {
-            owner,
-            name: name.into(),
-            action: Box::new(action),
-        };
-        self.queue.insert((self.now + delay, self.number), step);
+    /// Lets something happen to an agent later, in this life.
+    pub fn plan(&mut self, agent: Id, delay: Duration, event: Event) {
+        self.push(agent, Some(self.machines[agent].life), delay, event);
     }
 
     /// Lets an agent look at its work later, and not before.
     pub fn wake(&mut self, id: Id, delay: Duration) {
-        let body = &mut self.bodies[id];
-        body.planned += 1;
-        let planned = body.planned;
-        self.after(id, delay, "work", move |world| {
-            if world.bodies[id].planned == planned {
-                agents::work(world, id);
-            }
-        });
+        self.machines[id].planned += 1;
+        self.plan(id, delay, Event::Work(self.machines[id].planned));
     }
 
-    /// Sends a request. `arrive` is what it does where it arrives, perhaps twice; `done` gets the
-    /// answer, or the reason why there is none.
-    pub fn call(
+    /// Sends a request, perhaps twice. Its sender gets an answer, or the reason why there is none.
+    pub fn send(
         &mut self,
         [from, to]: [Id; 2],
         timeout: Duration,
-        name: &str,
-        arrive: impl Fn(&mut World, Ticket) + 'static,
-        done: impl FnOnce(&mut World, Answer) + 'static,
+        envelope: Envelope,
+        body: Body,
+        purpose: Purpose,
     ) {
-        if self.dying == Some(from) {
-            return;
-        }
-        self.number += 1;
-        let call = self.number;
-        let own = Call {
-            from: (from, self.bodies[from].life),
-            name: name.into(),
-            done: Box::new(done),
-            at: None,
-        };
-        self.calls.insert(call, own);
-        self.plan(None, timeout, name, move |world| {
-            world.finish(call, Err(CallError::Timeout(timeout)))
+        let call = self.calls.len();
+        self.calls.push(Call {
+            from,
+            to,
+            life: self.machines[from].life,
+            sent_at: self.now,
+            envelope,
+            body,
+            purpose: Rc::new(purpose),
+            reached: None,
+            outcome: None,
         });
+        self.tell(|world| {
+            let name = world.calls[call].name();
+            format!("{} -> {}: {name}", world.name(from), world.name(to))
+        });
+        self.give_back(call, timeout, Err(CallError::Timeout(timeout)));
 
-        let line = from.max(to);
-        self.tell(|world| format!("{} -> {}: {name}", world.name(from), world.name(to)));
-        if self.is_cut_off([from, to]) || self.is_lost(line, Kind::RequestLost, call) {
-            return;
+        let (line, delay) = (from.max(to), self.delay(from.max(to), 12_000));
+        let mut arrivals = Vec::new();
+        let proves_nothing = matches!(*self.calls[call].purpose, Purpose::Registration)
+            || matches!(self.calls[call].body, Body::Ping);
+        if !proves_nothing && let Some(draw) = self.fault(line, Kind::Forged) {
+            arrivals.push((delay, true, Some(self.false_token([from, to], draw))));
         }
-        let arrive: Arrival = Rc::new(arrive);
-        for copy in 0..=u32::from(self.fault(line, Kind::Doubled).is_some()) {
-            let delay = self.delay(line) * (1 + copy * 100);
-            let call = (copy == 0).then_some(call);
-            let ticket = Ticket {
-                from,
-                to,
-                at: self.now + delay,
+        if !self.is_lost([from, to], call) {
+            arrivals.push((delay, false, None));
+            if self.fault(line, Kind::Doubled).is_some() {
+                arrivals.push((delay * 100, true, None));
+            }
+        }
+        for (delay, is_copy, forged) in arrivals {
+            let (reached, has_asked) = (None, false);
+            let arrival = Arrival {
                 call,
+                is_copy,
+                forged,
+                reached,
+                has_asked,
             };
-            let (arrive, own) = (Rc::clone(&arrive), name.to_string());
-            self.plan(None, delay, name, move |world| {
-                world.deliver(ticket, &own, arrive)
-            });
+            self.push(to, None, delay, Event::Arrive(arrival));
         }
     }
 
-    /// Returns true if one of the agents has no network.
-    fn is_cut_off(&self, agents: [Id; 2]) -> bool {
-        agents.iter().any(|id| self.lasts(*id, Kind::CutOff))
+    /// Returns a token that nobody has, or that of some agent other than these.
+    fn false_token(&self, others: [Id; 2], mut draw: fastrand::Rng) -> String {
+        let id = draw.usize(1..self.machines.len());
+        let own = self.machines[id].credentials.as_ref();
+        let token = own
+            .filter(|_| !others.contains(&id))
+            .and_then(|own| own.token.clone());
+        token.unwrap_or_else(|| "tok-false".into())
+    }
+
+    /// Answers a request. A player's answer may be replaced by an error on the way to a referee.
+    pub fn reply(&mut self, arrival: &Arrival, mut answer: Answer) {
+        let (call, is_copy) = (arrival.call, arrival.is_copy);
+        let Call { from, to, .. } = self.calls[call];
+        self.given.push(Given {
+            call,
+            at: self.now,
+            life: self.machines[to].life,
+            is_forged: arrival.forged.is_some(),
+            answer: answer.clone(),
+        });
+        if from > 0 && to > 0 && self.fault(to, Kind::Wrong).is_some() {
+            answer = Err(CallError::JsonRpc(-32603, "it crashed".into()));
+        }
+        if let Err(error) = &answer {
+            self.tell(|world| format!("{} answers: {}", world.name(to), error.explain()));
+        }
+        if !is_copy && !self.is_lost([from, to], call) {
+            let delay = self.delay(from.max(to), 40_000);
+            self.give_back(call, delay, answer);
+        }
+    }
+
+    /// Gives an answer to the sender of a request, later.
+    fn give_back(&mut self, call: usize, delay: Duration, answer: Answer) {
+        let Call { from, life, .. } = self.calls[call];
+        self.push(from, Some(life), delay, Event::Return(call, answer));
     }
 
     /// Returns true if a message is lost. Its sender learns it at once, or never.
-    fn is_lost(&mut self, line: Id, kind: Kind, call: u64) -> bool {
-        let fault = self.fault(line, kind);
+    fn is_lost(&mut self, agents: [Id; 2], call: usize) -> bool {
+        if agents.iter().any(|id| self.lasts(*id, Kind::CutOff)) {
+            return true;
+        }
+        let fault = self.fault(agents[0].max(agents[1]), Kind::Lost);
         if fault.clone().is_some_and(|mut draw| draw.bool()) {
             self.break_off(call);
         }
         fault.is_some()
     }
 
-    fn break_off(&mut self, call: u64) {
+    fn break_off(&mut self, call: usize) {
         let error = CallError::Broken("connection reset".into());
-        self.plan(None, ms(1), "", move |world| world.finish(call, Err(error)));
+        self.give_back(call, ms(1), Err(error));
     }
 
-    fn delay(&mut self, line: Id) -> Duration {
+    fn delay(&mut self, line: Id, longest: u64) -> Duration {
         match self.fault(line, Kind::Delayed) {
-            Some(mut draw) => ms(draw.u64(20..12_000)),
+            Some(mut draw) => ms(draw.u64(20..longest)),
             None => ms(1 + self.random(line, 98, self.number).u64(..4)),
         }
     }
 
-    fn deliver(&mut self, mut ticket: Ticket, name: &str, arrive: Arrival) {
-        let to = ticket.to;
-        if let Some(call) = ticket.call {
-            if !self.bodies[to].is_up {
-                let refused = CallError::Unreachable(ConnectionRefused.to_string());
-                return self.finish(call, Err(refused));
+    /// A request arrives. Returns false if there is no program that takes it.
+    pub fn is_taken(&mut self, arrival: &mut Arrival) -> bool {
+        let call = &mut self.calls[arrival.call];
+        let machine = &self.machines[call.to];
+        let (_, life) = *arrival.reached.get_or_insert((self.now, machine.life));
+        if machine.is_up && life == machine.life {
+            if !arrival.is_copy {
+                call.reached = Some(life);
             }
-            if self.is_lost(to.max(ticket.from), Kind::AnswerLost, call) {
-                ticket.call = None;
-            } else if let Some(call) = self.calls.get_mut(&call) {
-                call.at = Some(to);
-            }
+            return true;
         }
-        self.after(to, Duration::ZERO, name, move |world| arrive(world, ticket));
+        if !machine.is_up && !arrival.is_copy {
+            let refused = CallError::Unreachable(ConnectionRefused.to_string());
+            self.give_back(arrival.call, Duration::ZERO, Err(refused));
+        }
+        false
     }
 
-    /// Answers a request: the referees' requests to players perhaps late, wrongly, or not at all.
-    pub fn answer(&mut self, ticket: Ticket, mut answer: Answer) {
-        let Ticket { from, to, .. } = ticket;
-        let Some(call) = ticket.call.filter(|_| self.dying != Some(to)) else {
-            return;
-        };
-        let mut delay = self.delay(from.max(to));
-        if from > 0 && to > 0 {
-            if self.fault(to, Kind::Wrong).is_some() {
-                answer = Err(CallError::JsonRpc(-32603, "it crashed".into()));
-            }
-            if let Some(mut draw) = self.fault(to, Kind::Slow) {
-                delay += ms(draw.u64(100..40_000));
-            }
-            if self.fault(to, Kind::Silent).is_some() {
-                return;
-            }
-        }
-        if let Err(error) = &answer {
-            self.tell(|world| format!("{} answers: {}", world.name(to), error.explain()));
-        }
-        if !self.is_cut_off([from, to]) {
-            self.plan(None, delay, "", move |world| world.finish(call, answer));
-        }
-    }
-
-    fn finish(&mut self, call: u64, answer: Answer) {
-        if let Some(Call {
-            from, name, done, ..
-        }) = self.calls.remove(&call)
-        {
-            if let Err(error) = &answer {
-                self.tell(|world| {
-                    format!(
-                        "{} gets for {name}: {}",
-                        world.name(from.0),
-                        error.explain()
-                    )
-                });
-            }
-            self.plan(Some(from), Duration::ZERO, &name, move |world| {
-                done(world, answer)
-            });
-        }
-    }
-
-    /// Sets the clocks of this thread to those of an agent.
-    fn set_clocks(&self, offset: i64) {
-        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap();
-        clock::set(self.origin + self.now, utc + self.now);
-    }
-
-    /// Plays the league until everybody has ended, or for `limit`.
-    pub fn run(&mut self, limit: Duration) {
+    /// Plays the league until the manager has ended, or for an hour.
+    pub fn run(&mut self) {
         self.set_clocks(0);
-        for id in 0..self.bodies.len() {
+        for id in 0..self.machines.len() {
             let delay = ms(self.random(id, 97, 0).u64(..300));
-            self.after(id, delay, "start", move |world| world.start(id));
+            self.plan(id, delay, Event::Start);
         }
         while let Some(((time, number), step)) = self.queue.pop_first() {
-            let is_over = self
-                .closed_at
-                .is_some_and(|closed| time > closed + ms(20_000));
-            if time > limit
-                || self.number > MAX_STEPS
-                || is_over
-                || self.bodies.iter().all(|body| body.has_ended)
-            {
+            if time > LIMIT || self.number > MAX_EVENTS || self.machines[0].ended_at.is_some() {
                 break;
             }
             self.now = self.now.max(time);
-            let Some((owner, life)) = step.owner else {
-                (step.action)(self);
-                continue;
-            };
-            let wakes = self.bodies[owner].until.get(&Kind::Suspended).copied();
-            if life != self.bodies[owner].life {
+            let machine = &self.machines[step.agent];
+            let is_replaced =
+                matches!(step.event, Event::Work(planned) if planned != machine.planned);
+            if is_replaced || step.life.is_some_and(|life| life != machine.life) {
                 continue; // it has crashed since
             }
-            match wakes.filter(|wakes| *wakes > self.now) {
-                Some(wakes) => drop(self.queue.insert((wakes, number), step)),
-                None => self.run_step(owner, step),
+            match machine.until.get(&Kind::Suspended) {
+                Some(wakes) if *wakes > self.now => drop(self.queue.insert((*wakes, number), step)),
+                _ => self.run_step(step),
             }
         }
         ROOM.set(usize::MAX);
     }
 
-    fn run_step(&mut self, owner: Id, step: Step) {
-        self.bodies[owner].steps += 1;
-        let is_alive = self.bodies[owner].is_up && !self.bodies[owner].has_ended;
+    /// Lets something happen to an agent, which perhaps crashes at it.
+    fn run_step(&mut self, step: Box<Step>) {
+        let id = step.agent;
+        let machine = &mut self.machines[id];
+        machine.steps += 1;
+        let is_alive = machine.is_up && machine.ended_at.is_none();
         let dies = if is_alive {
-            self.draw_mishaps(owner)
+            self.draw_mishaps(id)
         } else {
             None
         };
         let room = (self.number % 90) as usize;
-        ROOM.set(if self.lasts(owner, Kind::DiskFull) {
-            room
-        } else {
-            usize::MAX
-        });
-        self.set_clocks(self.bodies[owner].clock_offset);
-        let before = self.file_length(owner, dies.is_some());
+        let is_full = self.lasts(id, Kind::DiskFull);
+        ROOM.set(if is_full { room } else { usize::MAX });
+        self.set_clocks(self.machines[id].clock_offset);
 
-        self.dying = dies.is_some().then_some(owner);
-        (step.action)(self);
-        self.dying = None;
-        if let Some(draw) = dies {
-            self.crash(owner, before, &step.name, draw);
+        let name = dies.as_ref().map(|_| self.step_name(&step.event));
+        let file = dies.as_ref().and_then(|_| self.file_length(id));
+        let before = (self.number, self.calls.len(), self.given.len());
+        agents::run(self, id, step.event);
+        if let (Some(draw), Some(name)) = (dies, name)
+            && self.machines[id].ended_at.is_none()
+        {
+            // Nothing leaves it.
+            self.queue.retain(|(_, number), _| *number <= before.0);
+            self.calls.truncate(before.1);
+            self.given.truncate(before.2);
+            self.crash(id, file, name, draw);
         }
     }
 
@@ -545,125 +566,137 @@ impl World {
         for kind in [Kind::CutOff, Kind::Suspended, Kind::DiskFull] {
             if let Some(draw) = self.fault(id, kind) {
                 let until = self.go_away(id, draw);
-                self.bodies[id].until.insert(kind, until);
+                self.machines[id].until.insert(kind, until);
             }
         }
         if let Some(mut draw) = self.fault(id, Kind::ClockJump) {
-            self.bodies[id].clock_offset += draw.i64(-10_000..10_000);
-        }
-        if id == 0
-            && let Some(draw) = self.fault(id, Kind::Order)
-        {
-            Server::order(self, draw);
-        } else if id > self.referees.len() {
-            Player::cheat(self, id);
+            self.machines[id].clock_offset += draw.i64(-10_000..10_000);
         }
         self.fault(id, Kind::Crash)
     }
 
     /// Returns true if a fault of an agent has not passed.
     fn lasts(&self, id: Id, kind: Kind) -> bool {
-        self.bodies[id]
-            .until
-            .get(&kind)
-            .is_some_and(|until| *until > self.now)
+        let until = self.machines[id].until.get(&kind);
+        until.is_some_and(|until| *until > self.now)
     }
 
     /// Returns the time until which an agent is away.
     fn go_away(&mut self, id: Id, mut draw: fastrand::Rng) -> Duration {
         let time = ms(draw.u64(10..5000) * draw.choice([1, 1, 4, 40]).unwrap());
-        self.bodies[id].was_away = true;
+        self.machines[id].was_away = true;
         self.calm_at = self.calm_at.max(self.now + time);
         self.tell(|world| format!("{} is away for {time:?}", world.name(id)));
         self.now + time
     }
 
-    /// Returns the length of the file to which an agent appends, if it is asked for.
-    fn file_length(&self, id: Id, is_asked: bool) -> Option<u64> {
-        let file = self.file(id).filter(|_| is_asked)?;
-        Some(fs::metadata(file).map_or(0, |found| found.len()))
+    /// Sets the clocks of this thread to those of an agent.
+    fn set_clocks(&self, offset: i64) {
+        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap();
+        clock::set(self.origin + self.now, utc + self.now);
     }
 
-    fn file(&self, id: Id) -> Option<PathBuf> {
-        match id {
-            0 => Some(self.journal()),
-            _ if id <= self.referees.len() => Some(self.folder(id)?.join("outbox.jsonl")),
-            _ => None,
+    /// Returns the length of the file to which an agent appends.
+    fn file_length(&self, id: Id) -> Option<u64> {
+        let found = fs::metadata(self.file(id)?);
+        Some(found.map_or(0, |found| found.len()))
+    }
+
+    /// Returns the file to which a manager or a referee appends.
+    pub fn file(&self, id: Id) -> Option<PathBuf> {
+        let data = &self.program.data;
+        if id == 0 {
+            let folder = data.join("leagues").join(self.program.league_id());
+            return Some(folder.join("journal.jsonl"));
         }
-    }
-
-    pub fn journal(&self) -> PathBuf {
-        let folder = self.program.data.join("leagues");
-        folder.join(self.program.league_id()).join("journal.jsonl")
-    }
-
-    /// Returns the folder of a referee that is registered.
-    pub fn folder(&self, id: Id) -> Option<PathBuf> {
-        let own = self.bodies[id].credentials.as_ref()?;
-        Some(self.program.data.join("referees").join(&own.agent_id))
+        let own = self.machines[id].credentials.as_ref()?;
+        let folder = data.join("referees").join(&own.agent_id);
+        (id <= self.referees.len()).then(|| folder.join("outbox.jsonl"))
     }
 
     /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk.
     fn crash(&mut self, id: Id, before: Option<u64>, step: &str, mut draw: fastrand::Rng) {
         let mut line = "";
-        if let (Some(before), Some(after)) = (before, self.file_length(id, true))
+        if let (Some(before), Some(after)) = (before, self.file_length(id))
             && before < after
         {
             line = ", line whole";
             if draw.bool() && before > 0 {
                 let file = OpenOptions::new().write(true).open(self.file(id).unwrap());
-                file.and_then(|file| file.set_len(draw.u64(before..after)))
-                    .unwrap();
+                let cut = draw.u64(before..after);
+                file.and_then(|file| file.set_len(cut)).unwrap();
                 line = ", line torn";
             }
         }
         let kind = self.name(id).trim_end_matches(char::is_numeric).to_string();
-        let step = step.split(' ').next().unwrap_or_default();
         self.count(format!("crash: {kind} at {step}{line}"));
         self.tell(|world| format!("{} crashes at {step}{line}", world.name(id)));
 
-        let body = &mut self.bodies[id];
-        (body.is_up, body.is_registered, body.until) = (false, false, BTreeMap::new());
-        body.life += 1;
-        let open = self.calls.iter().filter(|(_, call)| call.at == Some(id));
-        let open: Vec<u64> = open.map(|(call, _)| *call).collect();
+        // Those that wait for an answer notice it, unless its whole machine is gone.
+        let machine = &mut self.machines[id];
+        let life = Some(machine.life);
+        (machine.is_up, machine.is_registered) = (false, false);
+        machine.until.clear();
+        machine.life += 1;
         if draw.u32(..4) > 0 {
-            open.into_iter().for_each(|call| self.break_off(call)); // else its machine is gone, too
+            for call in 0..self.calls.len() {
+                if self.calls[call].to == id && self.calls[call].reached == life {
+                    self.break_off(call);
+                }
+            }
         }
         agents::crash(self, id);
         let until = self.go_away(id, draw);
-        if id == 0
-            && fs::read_to_string(self.journal()).is_ok_and(|text| text.contains("\"Closed\"}\n"))
-        {
-            self.closed_at = Some(self.now); // started again it would open the next lobby
-            self.bodies[0].has_ended = true;
-        } else {
-            self.after(id, until - self.now, "start", move |world| world.start(id));
-        }
+        self.plan(id, until - self.now, Event::Start);
     }
 
-    fn start(&mut self, id: Id) {
-        self.bodies[id].is_up = true;
-        self.bodies[id].started = self.now;
-        self.tell(|world| format!("{} starts", world.name(id)));
-        agents::start(self, id);
+    /// Returns the name of a step.
+    fn step_name(&self, event: &Event) -> &'static str {
+        match event {
+            Event::Arrive(Arrival { call, .. }) | Event::Return(call, _) => {
+                self.calls[*call].kind()
+            }
+            _ => "work",
+        }
     }
 
     /// An agent ends; a referee or a player after a moment in which it still answers.
     pub fn end(&mut self, id: Id) {
-        if self.dying == Some(id) || self.bodies[id].has_ended {
-            return;
+        if self.machines[id].ended_at.is_none() {
+            self.machines[id].ended_at = Some(self.now);
+            self.tell(|world| format!("{} has ended", world.name(id)));
+            self.plan(id, ms(500) * u32::from(id > 0), Event::End);
         }
-        self.bodies[id].has_ended = true;
-        self.tell(|world| format!("{} has ended", world.name(id)));
-        let delay = if id == 0 {
-            Duration::ZERO
-        } else {
-            SHUTDOWN_TIMEOUT / 10
-        };
-        self.after(id, delay, "end", move |world| {
-            world.bodies[id].is_up = false;
-            world.bodies[id].life += 1;
-        });
+    }
+}
+
+impl Call {
+    /// Returns the type of its message.
+    pub fn kind(&self) -> &'static str {
+        match &self.body {
+            Body::Ping => "ping",
+            Body::ToManager(message) => message.name(),
+            Body::ToAgent(message) => message.name(),
+        }
+    }
+
+    /// Returns the message to a referee or a player.
+    pub fn message(&self) -> Option<&PlayerRequest> {
+        match &self.body {
+            Body::ToAgent(message) => Some(message),
+            _ => None,
+        }
+    }
+
+    /// Returns true if it is a question of a match to a player.
+    pub fn is_question(&self, conversation: &str, seat: usize) -> bool {
+        self.envelope.conversation_id == conversation
+            && matches!(*self.purpose, Purpose::Question(of) if of == seat)
+    }
+
+    /// Returns the name of its message, with the match.
+    pub fn name(&self) -> String {
+        let id = self.envelope.match_id.as_deref().unwrap_or_default();
+        format!("{} {id}", self.kind()).trim_end().into()
     }
 }
