@@ -15,7 +15,7 @@ use crate::net::call_error::CallError;
 use crate::net::client::{Broadcast, MAX_NOTICE, Peer};
 use crate::net::sync::{lock, spawn};
 use crate::protocol::AgentKind;
-use crate::values::Moment;
+use crate::values::{Moment, clock};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -89,7 +89,7 @@ impl Manager {
         woken
     }
 
-    /// Writes the notifications that all agents get, or all players.
+    /// Writes the notifications that all agents get, or all players. In a simulation nothing is sent.
     fn write_new_texts(
         &self,
         texts: &mut BTreeMap<Notification, Arc<Broadcast>>,
@@ -97,6 +97,10 @@ impl Manager {
         mut written: Progress,
         newest: Progress,
     ) {
+        if clock::is_simulated() {
+            return;
+        }
+
         while let Some((notification, next)) = written.next_notification(newest) {
             written = next;
             let recipients = match notification {
