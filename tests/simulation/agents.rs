@@ -538,13 +538,12 @@ impl Referee {
                 Referee::send(world, id, assignment, seat, timeout, question, purpose);
             }
             Want::Tell(game_over) => {
-                let (assignment, receiver) = (assignment.clone(), seat);
                 Referee::tell(
                     world,
                     id,
                     Sending {
-                        assignment,
-                        receiver,
+                        assignment: assignment.clone(),
+                        receiver: seat,
                         game_over,
                     },
                 );
@@ -567,11 +566,9 @@ impl Referee {
             }
             Want::Save(result) => {
                 let saved = world.referees[id - 1].tasks.save(assignment, &result);
-                let error = CallError::Local("not saved".into());
-                let answer = if matches!(saved, Ok(true)) {
-                    Ok(None)
-                } else {
-                    Err(error)
+                let answer = match saved {
+                    Ok(true) => Ok(None),
+                    _ => Err(CallError::Local("not saved".into())),
                 };
                 Referee::play(world, id, conversation, seat, answer);
             }

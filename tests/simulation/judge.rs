@@ -462,30 +462,27 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
     }
 }
 
-/// A player does not refuse a result under the token that the manager has told it, unless it has
-/// accepted an invitation since.
+/// A player does not refuse a result under the token that the manager has announced to it, unless it
+/// has accepted an invitation since, or asked the manager.
 fn players_accept_their_results(remains: &Remains) {
     let mut tokens = BTreeMap::new();
     let mut joined = BTreeMap::new();
     for (call, given) in remains.answers() {
-        let Some(message) = call.message() else {
-            continue;
-        };
         let (name, is_ok) = (&remains.world.machines[call.to].name, given.answer.is_ok());
         let token = &call.envelope.auth_token;
-        match message {
-            PlayerRequest::RoundAnnouncement(round) if is_ok => {
+        match call.message() {
+            Some(PlayerRequest::RoundAnnouncement(round)) if is_ok => {
                 let mut matches = round.matches.iter();
                 let own = matches.find(|one| [&one.player_A_id, &one.player_B_id].contains(&name));
                 let key = own.map(|one| (&one.match_id, call.to, given.life));
                 tokens.insert(key, &round.match_token);
             }
-            PlayerRequest::GameInvitation(new) if is_ok => {
+            Some(PlayerRequest::GameInvitation(new)) if is_ok => {
                 let key = Some((&new.match_id, call.to, given.life));
                 joined.insert(key, token);
                 tokens.remove(&key);
             }
-            PlayerRequest::GameOver(over) => {
+            Some(PlayerRequest::GameOver(over)) => {
                 let key = Some((&over.match_id, call.to, given.life));
                 let holds =
                     is_ok || tokens.get(&key) != Some(&token) || joined.get(&key) == Some(&token);
@@ -494,6 +491,8 @@ fn players_accept_their_results(remains: &Remains) {
                     joined.insert(key, token);
                 }
             }
+            // The answer of the manager may have a newer token.
+            None => tokens.retain(|key, _| key.is_none_or(|(_, id, _)| id != call.from)),
             _ => {}
         }
     }

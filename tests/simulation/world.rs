@@ -411,13 +411,12 @@ impl World {
             }
         }
         for (delay, is_copy, forged) in arrivals {
-            let (reached, has_asked) = (None, false);
             let arrival = Arrival {
                 call,
                 is_copy,
                 forged,
-                reached,
-                has_asked,
+                reached: None,
+                has_asked: false,
             };
             self.push(to, None, delay, Event::Arrive(arrival));
         }
@@ -435,7 +434,7 @@ impl World {
 
     /// Answers a request. A player's answer may be replaced by an error on the way to a referee.
     pub fn reply(&mut self, arrival: &Arrival, mut answer: Answer) {
-        let (call, is_copy) = (arrival.call, arrival.is_copy);
+        let call = arrival.call;
         let Call { from, to, .. } = self.calls[call];
         self.given.push(Given {
             call,
@@ -450,7 +449,7 @@ impl World {
         if let Err(error) = &answer {
             self.tell(|world| format!("{} answers: {}", world.name(to), error.explain()));
         }
-        if !is_copy && !self.is_lost([from, to], call) {
+        if !arrival.is_copy && !self.is_lost([from, to], call) {
             let delay = self.delay(from.max(to), 40_000);
             self.give_back(call, delay, answer);
         }
