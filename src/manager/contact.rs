@@ -261,11 +261,6 @@ impl Contact {
     pub fn is_gone(&self) -> bool {
         self.health.error().is_some_and(CallError::is_refused) && self.has_failed()
     }
-
-    /// Returns true if the agent has not been told of a match with its newest tokens.
-    fn lacks(&self, the_match: &Match) -> bool {
-        self.progress.unwrap_or_default().announcement < the_match.announcement
-    }
 }
 
 impl Health {
@@ -320,6 +315,8 @@ pub struct Table {
     unaware: BTreeSet<String>,
     /// The matches that must be announced again, since such a player has failed.
     pub unannounced: BTreeSet<String>,
+    /// The conversations of the technical losses that were refused for that.
+    refused: BTreeSet<String>,
     /// The reason why the last event could not be stored.
     pub fault: Option<String>,
     /// What the league was last said to wait for.
@@ -343,6 +340,7 @@ impl Table {
             concessions: BTreeMap::new(),
             unaware: BTreeSet::new(),
             unannounced: BTreeSet::new(),
+            refused: BTreeSet::new(),
             fault: None,
             said: None,
             automatic_start: None,
@@ -388,15 +386,19 @@ impl Table {
     }
 
     /// Refuses the technical loss of a player that was told of its match too late: that must be
-    /// announced again. (Until it is, the same report may come several times.) A player whose calls
-    /// fail in all attempts counts as told. A referee that has not received the last announcement has
-    /// judged by an older one.
-    pub fn check_loser(&mut self, the_match: &Match, new: &Recorded) -> Result<(), ProtocolError> {
+    /// announced again. The same report may come once more, before or after it is. A match that is
+    /// played again has another conversation, so that the new report differs. A player whose calls fail
+    /// in all attempts counts as told. A referee that has not received the last announcement has judged
+    /// by an older one.
+    pub fn check_loser(
+        &mut self,
+        the_match: &Match,
+        new: &Recorded,
+        conversation: &str,
+    ) -> Result<(), ProtocolError> {
         let is_loss = result_status(&new.result) == ResultStatus::TechnicalLoss;
         let id = &the_match.id;
-        let referee = self.contacts.get(&new.referee_id);
-        let is_repeated = the_match.assignments.len() > 1;
-        if is_loss && is_repeated && referee.is_some_and(|referee| referee.lacks(the_match)) {
+        if is_loss && the_match.assignments.len() > 1 && self.lacks(&new.referee_id, the_match) {
             let problem = format!("{id} has been announced again since");
             return Err(ProtocolError::mismatch("match_id", problem));
         }
@@ -405,11 +407,15 @@ impl Table {
             if is_loss
                 && new.result.winner.as_ref() != Some(player)
                 && let Some(contact) = self.contacts.get(player)
-                && (self.unaware.contains(id) || contact.lacks(the_match))
+                && (self.unaware.contains(id)
+                    || self.lacks(player, the_match)
+                    || self.refused.contains(conversation))
                 && !contact.has_failed()
                 && (self.unannounced.contains(id) || self.concede(player))
             {
-                self.unannounced.insert(id.clone());
+                if self.unannounced.insert(id.clone()) {
+                    self.refused.insert(conversation.into());
+                }
                 let problem =
                     format!("{player} was not told of {id} in time: it is announced again");
                 return Err(ProtocolError::mismatch("match_id", problem));
@@ -418,15 +424,18 @@ impl Table {
         Ok(())
     }
 
+    /// Returns true if a member has not been told of a match with its newest tokens.
+    fn lacks(&self, id: &str, the_match: &Match) -> bool {
+        self.contacts.get(id).is_some_and(|contact| {
+            contact.progress.unwrap_or_default().announcement < the_match.announcement
+        })
+    }
+
     /// Notes the matches of which a player has not been told, while the referees are told.
     fn note_unaware_players(&mut self, league: &League) {
         for (the_match, _) in league.assigned_matches(league.open_round().unwrap_or(0)) {
             let mut players = the_match.players.iter();
-            if players.any(|id| {
-                self.contacts
-                    .get(id)
-                    .is_some_and(|known| known.lacks(the_match))
-            }) {
+            if players.any(|id| self.lacks(id, the_match)) {
                 self.unaware.insert(the_match.id.clone());
             }
         }

@@ -235,7 +235,8 @@ impl Manager {
             if let Some(Event::Recorded(new)) = &event
                 && let Some(the_match) = league.find(&new.match_id)
             {
-                (self.contacts).with(|table| table.check_loser(the_match, new))?;
+                let conversation = &request.envelope.conversation_id;
+                (self.contacts).with(|table| table.check_loser(the_match, new, conversation))?;
             }
             Ok::<_, HandlerError>((event, ()))
         });

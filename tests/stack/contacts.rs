@@ -273,10 +273,13 @@ impl World {
         }
     }
 
-    /// `R1M1 B-fails`: the referee of the match reports this result.
+    /// `R1M1 B-fails`: the referee of the match reports this result. With `1` behind it the report is of
+    /// the first time that the match was played.
     fn report(&mut self, text: &str) -> String {
         let (id, how) = text.split_once(' ').unwrap();
         let the_match = self.league.find(id).unwrap();
+        let newest = the_match.assignments.len().to_string();
+        let (how, conversation) = how.split_once(' ').unwrap_or((how, &newest));
         let report = report(&self.league, the_match, &ends(how)(the_match));
         let referee = &self.league.members[the_match.referee().unwrap()];
         let event = self
@@ -284,7 +287,7 @@ impl World {
             .check_report(referee, &report, self.now.timestamp)
             .unwrap();
         if let Some(Event::Recorded(new)) = &event
-            && let Err(refusal) = self.table.check_loser(the_match, new)
+            && let Err(refusal) = self.table.check_loser(the_match, new, conversation)
         {
             return format!("refused: {refusal}\n");
         }
