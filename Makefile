@@ -7,9 +7,9 @@ check_TAKES  = GAME PORT
 agent_TAKES  = NAME
 faults_TAKES = OF NAME
 trace_TAKES  = MATCH GAME LOGS
-simulate_TAKES = SEEDS FROM ONLY
+simulate_TAKES = SEEDS FROM
 # They have no value unless the command line gives one: variables of the environment do not count.
-OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH SEEDS FROM ONLY
+OPTIONS = PLAYERS REFEREES SEED GAME PORT MINE CYCLES NEW OLD NAME OF LEAD LOGS ADDRESS MATCH SEEDS FROM
 $(foreach option,$(OPTIONS),$(eval $(option) =))
 GIVEN = $(foreach name,$(.VARIABLES),$(if $(findstring command,$(origin $(name))),$(name)))
 REFUSED = $(filter-out $($(target)_TAKES),$(GIVEN))
@@ -65,8 +65,8 @@ test: ## all tests
 	@cargo test --quiet --no-fail-fast
 
 simulate: ## leagues in virtual time, until a law is broken:
-## make simulate SEEDS=100000 FROM=1 ONLY=breach
-	@cargo run --quiet --profile simulate --example simulation -- $(or $(SEEDS),10000) $(or $(FROM),1) $(ONLY)
+## make simulate SEEDS=100000 FROM=1
+	@cargo run --quiet --profile simulate --example simulation -- $(or $(SEEDS),10000) $(or $(FROM),1)
 
 bench: ## how fast leagues are and what they cost
 	@cargo test --quiet --release --test bench -- --ignored --exact --nocapture --test-threads 1 bench comparisons

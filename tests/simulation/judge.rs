@@ -554,17 +554,18 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
     }
 }
 
-/// Everybody has ended, except who could not be told in all attempts; one whose program is there is
-/// called for as long as they can take.
+/// Everybody has ended, except who has refused the end, since it was not registered yet, or could not be
+/// told in all attempts; one whose program is there is called for as long as they can take.
 fn everybody_knows_the_end(remains: &Remains) {
     let world = remains.world;
     let policy = world.program.config.system.retry_policy;
     let attempt = world.program.config.generic_limit();
     let limit = policy.max_total_time(attempt) + attempt;
-    let mut ends = remains
+    let ends = remains
         .messages()
         .filter(|(call, _)| call.kind() == "LEAGUE_COMPLETED");
-    let (Some((first, _)), Some(ended)) = (ends.next(), world.machines[0].ended_at) else {
+    let ends: Vec<_> = ends.collect();
+    let (Some((first, _)), Some(ended)) = (ends.first(), world.machines[0].ended_at) else {
         return;
     };
     let last = remains.recorded_at().into_values().max();
@@ -573,7 +574,10 @@ fn everybody_knows_the_end(remains: &Remains) {
         let (_, failures) = remains.failed_calls(id);
         let is_given_up =
             failures >= policy.max_retries && (!machine.is_up || ended >= over_at + limit);
-        let holds = machine.ended_at.is_some() || is_given_up;
+        let newest = ends.iter().rfind(|(call, _)| call.to == id);
+        let has_refused = newest
+            .is_some_and(|(call, _)| matches!(call.outcome, Some(Err(CallError::Refused(..)))));
+        let holds = machine.ended_at.is_some() || is_given_up || has_refused;
         remains.check("told", holds, (&machine.name, failures));
     }
 }

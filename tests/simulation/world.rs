@@ -73,15 +73,6 @@ pub enum Profile {
     Breach,
 }
 
-impl Profile {
-    pub const ALL: [Profile; 3] = [Profile::Safety, Profile::Away, Profile::Breach];
-
-    /// Returns the name of a profile as an argument.
-    pub fn name(self) -> String {
-        format!("{self:?}").to_lowercase()
-    }
-}
-
 pub fn ms(count: u64) -> Duration {
     Duration::from_millis(count)
 }
