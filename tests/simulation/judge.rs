@@ -305,19 +305,20 @@ fn tables_are_sums_of_results(remains: &Remains) {
     }
 }
 
-/// The end of a round comes before what follows it. Where the manager and all referees are there, a
-/// player is told the end when the referees have answered it.
+/// The end of a round comes before what follows it. Where the manager and all referees are there and
+/// answer, a player is told the end when the referees have answered it.
 fn notifications_come_in_order(remains: &Remains) {
     let referees = remains.world.referees.len();
     let answers = remains
         .answers()
-        .filter(|(call, _)| call.kind() == "LEAGUE_COMPLETED");
-    let answered = answers
-        .filter(|(call, _)| call.to <= referees)
-        .map(|(_, given)| given.at);
-    let answered: Vec<Duration> = answered.collect();
-    let mut machines = remains.world.machines[..=referees].iter();
-    let are_there = remains.world.profile != Profile::Safety && machines.all(|one| !one.was_away);
+        .filter(|(call, _)| call.to <= referees && call.kind() == "LEAGUE_COMPLETED");
+    let answered: Vec<Duration> = answers.map(|(_, given)| given.at).collect();
+    let policy = remains.world.program.config.system.retry_policy;
+    let mut agents = 0..=referees;
+    let are_there = remains.world.profile != Profile::Safety
+        && agents.all(|id| {
+            !remains.world.machines[id].was_away && remains.failed_calls(id).0 < policy.max_retries
+        });
     let mut ends = BTreeSet::new();
     for (call, message) in remains.messages() {
         let before = match message {
@@ -437,8 +438,8 @@ fn players_remember_what_is_recorded(remains: &Remains) {
     }
 }
 
-/// The last thing that a referee tells a player about a match in a life is the recorded result, once
-/// it knows that one, unless it has ended with messages that were not settled.
+/// The last thing that a player is told about a match is the recorded result, once the referee that
+/// tells it knows that one, unless it has ended with messages that were not settled.
 fn players_are_told_the_recorded_result(remains: &Remains) {
     let mut known = BTreeSet::new();
     for call in &remains.world.calls {
@@ -451,13 +452,12 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
     }
     let mut last = BTreeMap::new();
     for (call, over) in remains.told() {
-        let key = (call.from, call.life, &over.match_id, call.to);
-        last.insert(key, &over.game_result);
+        last.insert((&over.match_id, call.to), (call, &over.game_result));
     }
-    for ((referee, life, id, player), result) in last {
+    for ((id, player), (call, result)) in last {
         let holds = remains.result(id).as_ref() == Some(result)
-            || !known.contains(&(referee, life, id))
-            || !remains.world.referees[referee - 1].is_settled;
+            || !known.contains(&(call.from, call.life, id))
+            || !remains.world.referees[call.from - 1].is_settled;
         remains.check("last word", holds, (id, player, result));
     }
 }
