@@ -498,12 +498,13 @@ fn players_accept_their_results(remains: &Remains) {
     }
 }
 
-/// A referee reports a technical loss only under the tokens that it was told last.
+/// A referee reports a technical loss only under the tokens that it was told last in this life.
 fn losses_are_reported_under_the_newest_tokens(remains: &Remains) {
     let mut told = Vec::new();
     for (call, given) in remains.answers().filter(|(_, given)| given.answer.is_ok()) {
         if let Some(PlayerRequest::RoundAnnouncement(round)) = call.message() {
-            told.extend(round.matches.iter().map(|one| (given.at, call.to, one)));
+            let agent = (call.to, given.life);
+            told.extend(round.matches.iter().map(|one| (given.at, agent, one)));
         }
     }
     for call in remains.world.calls.iter().filter(|call| call.to == 0) {
@@ -512,8 +513,10 @@ fn losses_are_reported_under_the_newest_tokens(remains: &Remains) {
         };
         let assignment = &sent.assignment;
         let mut newest = told.iter().rev();
-        let newest = newest.find(|(at, to, one)| {
-            (*to, &one.match_id) == (call.from, &assignment.match_id) && *at < call.sent_at
+        let newest = newest.find(|(at, agent, one)| {
+            *agent == (call.from, call.life)
+                && one.match_id == assignment.match_id
+                && *at < call.sent_at
         });
         let holds = sent.game_over.game_result.status != ResultStatus::TechnicalLoss
             || newest.is_none_or(|(.., one)| {
