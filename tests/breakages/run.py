@@ -96,6 +96,8 @@ def run(command, folder, number, until_failure=True):
                 kill()
     code = process.wait()
     limit.cancel()
+    if code == -signal.SIGKILL and not test:
+        output = f"no end in {TIME_LIMIT} s"
     return (program, test, output) if test or code else None
 
 
@@ -111,12 +113,15 @@ def judge(folder, number, hints):
             if not failed:
                 break
             program, test, output = failed
+            if output.startswith("no end"):
+                return f"UNCLEAR: {hint}: {output}"
             again = [program, *(["--exact", test] if test else [])]
             if not run(again, folder, 0):
                 repeated = run(again, folder, number, until_failure=False)
                 if repeated:
-                    said = re.findall(r"panicked at .*:\n((?:.*\n){1,3})|broken law: (.*)", repeated[2])
-                    said = " / ".join("".join((said or [("", "")])[0]).split("\n"))
+                    said = re.search(r"(?:panicked at .*:\n|broken law: )((?:(?!stack backtrace).*\n){1,5})",
+                                     repeated[2])
+                    said = " / ".join(said[1].split("\n")).strip(" /") if said else ""
                     return f"SEEN by {pathlib.Path(program).name[:-17]} {test}: {said[:300]}"
             if not test or test in flaky:
                 return f"UNCLEAR: {program} fails at times: {output[-300:]}"
