@@ -471,6 +471,7 @@ class Player:
         if message.get("player_id", self.id) != self.id:
             return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
         match_id, own = message.get("match_id"), self.credentials["token"]
+        joined = self.joined.get(str(match_id), {})
         if "match_id" not in needed:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
@@ -488,19 +489,20 @@ class Player:
             if match_id in unannounced and (is_demanded or len(unannounced) > 100):
                 return "E015 MATCH_ID_MISMATCH", "match_id", "not announced to us"
             expected = self.promised(match_id) or token
-        elif message_type == "GAME_OVER" and token and self.promised(match_id) == token:
+        elif (message_type == "GAME_OVER" and token
+                and self.promised(match_id) == token != joined.get("auth_token")):
             expected = token  # also if we were restarted since the invitation, or it was lost
-        elif match_id not in self.joined:
+        elif not joined:
             return "E015 MATCH_ID_MISMATCH", "match_id", "we have not joined this match"
         else:
-            expected = self.joined[match_id]["auth_token"]
-            if message["conversation_id"] != self.joined[match_id]["conversation_id"]:
+            expected = joined["auth_token"]
+            if message["conversation_id"] != joined["conversation_id"]:
                 return "E015 MATCH_ID_MISMATCH", "conversation_id", "not that of the invitation"
         if hmac.compare_digest(ascii(token), ascii(expected)):
             if "match_id" not in needed:
                 self.heard_at = self.called_at = time.monotonic()
             return None
-        code = "E012 AUTH_TOKEN_INVALID" if token else "E011 AUTH_TOKEN_MISSING"
+        code = "E012 AUTH_TOKEN_INVALID" if token or match_id else "E011 AUTH_TOKEN_MISSING"
         return code, "auth_token", "missing, or not the right one"
 
     def promised(self, match_id):
