@@ -1,10 +1,9 @@
 //! Configuration and command line: each fault ends the program with 2 and one line, which names file
 //! and key, the value and the legal values. Each key takes effect.
 
-use super::support::fake::LEAGUE;
 use super::support::*;
 use league::program::config::Config;
-use std::{fs, net::TcpListener, process::Command, time::Duration};
+use std::{fs, net::TcpListener, process::Command};
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
 
@@ -25,13 +24,12 @@ fn check_line(line: &str, words: &[&str]) {
     words.iter().for_each(|word| check_contains(line, word));
 }
 
-/// Returns the path of every key in a value, and of every element of a list.
-fn paths(value: &Value, path: &str) -> Vec<String> {
+/// Adds the path of every key in a value, and of every element of a list.
+pub fn add_paths(value: &Value, path: &str, all: &mut Vec<String>) {
     let inner: Vec<(String, &Value)> = match value {
         Value::Object(object) => {
-            let dot = if path.is_empty() { "" } else { "." };
             let keys = object.iter();
-            keys.map(|(key, value)| (format!("{path}{dot}{key}"), value))
+            keys.map(|(key, value)| (format!("{path}.{key}"), value))
                 .collect()
         }
         Value::Array(list) => {
@@ -42,11 +40,10 @@ fn paths(value: &Value, path: &str) -> Vec<String> {
         }
         _ => Vec::new(),
     };
-    let with_inner = |(path, value): (String, &Value)| {
-        let below = paths(value, &path);
-        [vec![path], below].concat()
-    };
-    inner.into_iter().flat_map(with_inner).collect()
+    for (path, value) in inner {
+        all.push(path.trim_start_matches('.').into());
+        add_paths(value, &path, all);
+    }
 }
 
 #[test]
@@ -60,7 +57,9 @@ fn missing_wrong_and_unknown_keys_are_refused() {
             check_line(&line, &[words, "line ", "column "]);
         };
         refused("colour", json!(1), "unknown field `colour`, expected ");
-        for path in paths(&whole, "") {
+        let mut paths = Vec::new();
+        add_paths(&whole, "", &mut paths);
+        for path in paths {
             let value = whole.pointer(&pointer(&path)).unwrap();
             let other = [json!(true), json!("true")][usize::from(value.is_boolean())].take();
             refused(&path, other, "expected ");
@@ -89,8 +88,38 @@ fn missing_wrong_and_unknown_keys_are_refused() {
     assert!(count > 80, "{count} wrong values");
 }
 
-/// Values that are illegal though their type is right: file, key, value, and words of the line.
-const BAD_VALUES: &str = r#"
+/// The limits that follow from a configuration: of the games, of calls, of tokens, of matches with one
+/// move and with nine, of reports, which a referee waits for at the end, and of messages.
+fn limits(config: &Config) -> String {
+    let (times, retries) = (&config.system.timeouts, &config.system.retry_policy);
+    let [choice, ping] = [times.move_timeout_sec.0, times.ping_interval_sec.0];
+    let [over, reply] = [config.game_over_limit(), config.generic_limit()];
+    let [one, nine] = [1, 9].map(|moves| config.match_limit(moves));
+    format!(
+        "choice {choice:?}, over {over:?}, reply {reply:?}, ping {ping:?}, delay {:?}, token {:?}, \
+         match {one:?}, nine moves {nine:?}, report {:?}, {} bytes",
+        retries.base_delay_sec.0,
+        config.token_lifetime(),
+        config.report_limit(),
+        config.max_message_bytes(),
+    )
+}
+
+/// File, key, value (null: none), and words of the limits; or, if the value is illegal though its
+/// type is right, of the line.
+const VALUES: &str = r#"
+    system | timeouts.move_timeout_sec | 0.25 | choice 250ms, over 5s
+    system | timeouts.game_over_timeout_sec | 0.25 | over 250ms, reply 10s
+    system | timeouts.generic_response_timeout_sec | 0.25 | reply 250ms, ping 60s
+    system | timeouts.ping_interval_sec | 0.25 | ping 250ms, delay 100ms
+    system | retry_policy.base_delay_sec | 0.25 | delay 250ms, token 86400s
+    system | security.token_ttl_hours | 0.25 | token 900s
+    system | retry_policy.base_delay_sec | 2 | match 158s, nine moves 926s, report 41s
+    system | timeouts.game_over_timeout_sec | null | over 5s
+    system | timeouts.ping_interval_sec | null | ping 60s
+    system | limits.max_message_bytes | 1024 | 1024 bytes
+    system | limits | null | 10240 bytes
+    system | network.default_player_port_range | [1, 1] | choice 30s
     system | protocol_version | "league.v3" | protocol_version: got league.v3, expected league.v2
     system | default_league_id | "../x" | default_league_id: got ../x, expected letters, digits, _ and -
     system | network.default_referee_port_range | [8001] | an array of length 2
@@ -135,11 +164,14 @@ const BAD_VALUES: &str = r#"
     league | scoring.technical_loss_points | -1001 | each within 1000"#;
 
 #[test]
-fn invalid_values_are_refused() {
+fn values_take_effect_or_are_refused() {
     let test = TestLeague::new("");
-    for [file, path, value, legal] in rows(BAD_VALUES) {
-        let line = loaded(&test, file, path, json_of(value));
-        check_line(&line.expect_err(path), &[legal]);
+    for [file, path, value, words] in rows(VALUES) {
+        let loaded = loaded(&test, file, path, json_of(value));
+        check_line(
+            &loaded.map_or_else(|line| line, |config| limits(&config)),
+            &[words],
+        );
     }
 }
 
@@ -240,88 +272,6 @@ fn version_is_printed() {
 }
 
 #[test]
-fn fractions_of_seconds_and_defaults_are_read() {
-    let test = TestLeague::new("");
-    let read = |path: &str, value: Value| loaded(&test, "system", path, value).expect(path);
-    let quarter = |path: &str| read(path, json!(0.25));
-    let retry = quarter("retry_policy.base_delay_sec").system.retry_policy;
-    let move_timeout = quarter("timeouts.move_timeout_sec").system.timeouts;
-    let times = [
-        move_timeout.move_timeout_sec.0,
-        quarter("timeouts.game_over_timeout_sec").game_over_limit(),
-        quarter("timeouts.generic_response_timeout_sec").generic_limit(),
-        quarter("timeouts.ping_interval_sec")
-            .system
-            .timeouts
-            .ping_interval_sec
-            .0,
-        retry.base_delay_sec.0,
-        quarter("security.token_ttl_hours").token_lifetime() / 3600,
-    ];
-    assert_eq!(times, [Duration::from_millis(250); 6]);
-    read("network.default_player_port_range", json!([1, 1]));
-    let without = |path: &str| read(path, Value::Null);
-    assert_eq!(without("limits").max_message_bytes(), 10_240);
-    let game_over = without("timeouts.game_over_timeout_sec").game_over_limit();
-    assert_eq!(game_over, Duration::from_secs(5));
-    let shipped = without("timeouts.ping_interval_sec").system.timeouts;
-    assert_eq!(shipped.ping_interval_sec.0, Duration::from_secs(60));
-    // Three times 5 s to join, three times 30 s to choose, 5 s to be told, three times 10 s to
-    // report, and the delays.
-    let slow = read("retry_policy.base_delay_sec", json!(2));
-    let one = slow.match_limit(1);
-    assert_eq!(one, Duration::from_secs(158));
-    let told = slow.report_limit(); // so long a referee waits at the end of the league
-    assert_eq!(told, Duration::from_secs(41));
-    let more = slow.match_limit(9) - one;
-    assert!(more > Duration::from_secs(8 * 90), "nine moves: {more:?}");
-}
-
-#[test]
-fn keys_of_the_league_file_take_effect() {
-    let points = r#"{"win_points": 7, "draw_points": 4, "loss_points": 2, "technical_loss_points": 1,
-        "tiebreakers": ["wins", "head_to_head", "draws"]}"#;
-    let test = TestLeague::new(&format!(
-        "league scoring={points}; league scheduling.cycles=2; agents league_manager.agent_id=\"LM07\"; \
-         system network.base_host=\"127.0.0.1\"; system security.token_length=40"
-    ));
-    test.local("--fresh --players 3 --referees 1");
-    let table = test.table();
-    for row in &table {
-        let n = |key: &str| row[key].as_i64().unwrap();
-        let points = 7 * n("wins") + 4 * n("draws") + 2 * n("losses");
-        assert_eq!([n("played"), n("points")], [4, points], "{row}");
-    }
-    assert_eq!(table.len(), 3);
-    let card = test.data("agents/P01.json");
-    let secret = text_of(&card["token"]).strip_prefix("tok-p01-");
-    assert_eq!(secret.unwrap().len(), 40);
-    assert!(text_of(&card["endpoint"]).starts_with("http://127.0.0.1:"));
-    let mut sent = test.logged("message_sent");
-    sent.retain(|line| line["component"] == "league_manager");
-    let is_own = |line: &Value| line["message"]["sender"] == "league_manager:LM07";
-    assert!(sent.iter().all(is_own));
-}
-
-#[test]
-fn keys_of_the_system_file_take_effect() {
-    let test = TestLeague::new(
-        "system security.enable_auth_tokens=false; league participants.max_players=2; \
-         agents players[3].active=false",
-    );
-    let manager = test.manager("");
-    for (id, expected) in [
-        ("P04", "the agents configuration lists P04 as inactive"),
-        ("P01", "\"player_id\":\"P01\""),
-        ("P02", "\"player_id\":\"P02\""),
-        ("P03", "Maximum players reached"),
-    ] {
-        let endpoint = format!("http://localhost:81{}/mcp", &id[1..]);
-        let reply = register_player(&manager.url(), id, &endpoint);
-        check_contains(&reply.to_string(), expected);
-    }
-    let body = json!({"league_id": LEAGUE, "query_type": "GET_STANDINGS"});
-    let query = message("LEAGUE_QUERY", "player:P01", body);
-    let reply = send(&manager.url(), &query);
-    assert_eq!(reply["success"], true, "without a token");
+fn config_golden() {
+    story::run("config");
 }

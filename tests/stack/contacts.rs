@@ -1,9 +1,9 @@
 //! The contacts of the manager in time that a script makes: `tests/scripts/contacts`. One agent, its
-//! calls and its health; or a league, in which each command decides as the round loop does.
+//! calls and its health; or a league, in which `step` decides as the round loop does.
 
 use super::rules::policy;
-use super::support::golden;
-use super::support::offline::{ends, happen, lobby, report, rules, start};
+use super::support::golden::{self, Command};
+use super::support::offline::{ends, happen, lobby, result_event, start};
 use league::manager::contact::{Call, Contact, Health, Next, Table};
 use league::manager::league::{Event, League};
 use league::manager::notifications::{Progress, Published};
@@ -46,190 +46,119 @@ pub fn progress(text: &str) -> Progress {
     }
 }
 
-/// An agent of the manager, in time that the script makes.
-struct Story {
-    contact: Contact,
-    published: Published,
-    begun: Moment,
-    now: Moment,
-    call: Option<Call>,
-}
-
-impl Story {
-    fn new(kind: AgentKind) -> Story {
-        let mut system = rules().system;
-        system.retry_policy = policy(3, "exponential");
-        let begun = Moment::now();
-        Story {
-            contact: Contact::new(kind, &system),
-            published: Published::default(),
-            begun,
-            now: begun,
-            call: None,
-        }
-    }
-
-    /// Runs a command. Returns the health of the agent, and what it needs next.
-    fn run(&mut self, command: &str) -> String {
-        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
-        let seconds = || Duration::from_secs(rest.parse().unwrap());
-        match name {
-            "player" => *self = Story::new(AgentKind::Player),
-            "referee" => *self = Story::new(AgentKind::Referee),
-            "news" => self.publish(progress(rest), progress(rest)),
-            "players_first" => {
-                let referees = self.published.referees;
-                self.publish(progress(rest), referees);
-            }
-            "wait" => self.now = self.now.plus(seconds()),
-            "begin" => self.begin(),
-            "end" => self.end(rest),
-            "calls" => {
-                for result in rest.split(' ') {
-                    if let Next::Wait(time) = self.contact.next_call(self.published, self.now) {
-                        self.now = self.now.plus(time);
-                    }
-                    self.begin();
-                    self.end(result);
-                }
-            }
-            "registers" => self.contact.revive(self.now),
-            "restored" => self.contact.reset(self.now),
-            "matches" => self
-                .contact
-                .check_deadline(seconds(), self.published, self.now),
-            other => panic!("{other}: no such command"),
-        }
-        self.describe()
-    }
-
-    fn publish(&mut self, players: Progress, referees: Progress) {
-        let referees = Progress {
-            tables: 0,
-            ..referees
-        };
-        self.published = Published { players, referees };
-    }
-
-    fn begin(&mut self) {
-        let Next::Call(call) = self.contact.next_call(self.published, self.now) else {
-            panic!("no call is due");
-        };
-        self.contact.begin(&call);
-        self.call = Some(call);
-    }
-
-    fn end(&mut self, result: &str) {
-        let result = match result {
-            "not_registered" => {
-                let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, "");
-                let mut answer = json!(error.league_error(""));
-                answer["message_type"] = "LEAGUE_ERROR".into();
-                Ok(answer)
-            }
-            word => self::result(word).map(|()| Value::Null),
-        };
-        let call = self.call.take().unwrap();
-        self.contact.record(&call, &result, self.now);
-    }
-
-    fn describe(&self) -> String {
-        let seconds = self.now.time_left(self.begun).as_secs();
-        let agent = describe(&self.contact, self.published, self.begun, self.now);
-        format!("{seconds} s: {agent}")
-    }
-}
-
-/// Returns the health of an agent, what it needs next, and until when it must report: in seconds
-/// since the script has begun.
+/// Returns what an agent needs next, its health, and until when it must report: in seconds since the
+/// script has begun.
 fn describe(contact: &Contact, published: Published, begun: Moment, now: Moment) -> String {
-    let health = match &contact.health {
-        Health::Answering => "answers".into(),
-        Health::Late(_) => "late".into(), // its text has the time of day
-        Health::Failing(_) | Health::Refusing(_) => contact.health.problem(),
+    let next = match contact.next_call(published, now) {
+        Next::Wait(time) if time == Duration::from_secs(60) => "idle".into(),
+        Next::Wait(time) => format!("next at {}s", now.plus(time).time_left(begun).as_secs()),
+        Next::Call(call) => match call.notification {
+            Some(notification) => format!("next {notification:?}"),
+            None => "next ping".into(),
+        },
     };
+    let health = match &contact.health {
+        Health::Answering => String::new(),
+        Health::Late(_) => "; late".into(), // its text has the time of day
+        Health::Failing(_) | Health::Refusing(_) => format!("; {}", contact.health.problem()),
+    };
+    let deadline = contact.report_by.map_or(String::new(), |time| {
+        format!("; must report until {}s", time.time_left(begun).as_secs())
+    });
     let is_referee = contact.kind == AgentKind::Referee;
     let is_out = is_referee && !contact.health.may_play();
     let play = ["", "; gets no match"][usize::from(is_out)];
-    let next = match contact.next_call(published, now) {
-        Next::Wait(time) => {
-            let until = now.plus(time).time_left(begun);
-            format!("a call at {} s", until.as_secs())
-        }
-        Next::Call(call) => match call.notification {
-            Some(notification) => format!("{notification:?}"),
-            None => "ping".into(),
-        },
-    };
-    let deadline = contact.report_by.map(|time| time.time_left(begun));
-    let deadline = deadline.map_or(String::new(), |time| {
-        format!("; must report until {} s", time.as_secs())
-    });
     let gone = ["", "; no program is there"][usize::from(contact.is_gone())];
-    format!("{health}{play}; next: {next}{deadline}{gone}")
+    format!("{next}{health}{play}{deadline}{gone}")
 }
 
-/// A league, and its agents as the manager knows them.
+/// A league, and its agents as the manager knows them, in time that the script makes.
 struct World {
     league: League,
     table: Table,
     begun: Moment,
     now: Moment,
+    /// The call that has begun.
+    call: Option<Call>,
     /// What was printed last of each agent.
     printed: BTreeMap<String, String>,
 }
 
 impl World {
+    /// Makes a world with so many players and referees. A league of both starts.
     fn new(players: u32, referees: usize) -> World {
-        let mut lobby = lobby(players, &vec![2; referees]);
-        lobby.config.system.retry_policy = policy(3, "exponential");
-        let (league, begun) = (start(lobby), Moment::now());
-        let table = Table::new(&league, begun);
+        let mut league = lobby(players, &vec![2; referees]);
+        league.config.system.retry_policy = policy(3, "exponential");
+        if players > 1 {
+            league = start(league);
+        }
+        let now = Moment::now();
         World {
+            table: Table::new(&league, now),
             league,
-            table,
-            begun,
-            now: begun,
+            begun: now,
+            now,
+            call: None,
             printed: BTreeMap::new(),
         }
     }
 
-    /// Runs a command. Returns a line for each agent of which something has changed.
-    fn run(&mut self, command: &str) -> String {
-        let (name, rest) = command.split_once(' ').unwrap_or((command, ""));
-        let said = match name {
-            "wait" => {
-                let seconds = rest.parse().unwrap();
-                self.now = self.now.plus(Duration::from_secs(seconds));
-                String::new()
-            }
-            "step" => self.step().into(),
-            "registers" => {
-                let member = &self.league.members[rest];
-                self.table.record_registration(member, self.now);
-                String::new()
-            }
-            "report" => self.report(rest),
-            id => {
-                self.call(id, rest);
-                String::new()
-            }
-        };
-        let mut output = said;
+    /// Runs commands. Returns a line for each agent of which something has changed.
+    fn run(&mut self, line: &str) -> String {
+        let mut output = String::new();
+        for command in line.split("; ") {
+            output += &self.run_command(&Command::new(command));
+        }
         let seconds = self.now.time_left(self.begun).as_secs();
+        let published = self.table.published;
         for (id, contact) in &self.table.contacts {
-            let line = describe(contact, self.table.published, self.begun, self.now);
+            let line = describe(contact, published, self.begun, self.now);
             if self.printed.insert(id.clone(), line.clone()).as_ref() != Some(&line) {
-                output += &format!("{seconds} s: {id} {line}\n");
+                output += &format!("{seconds}s {id} {line}\n");
             }
         }
-        let published = self.table.published;
-        let is_over = published.players.is_over;
         let limit = Duration::from_secs(46);
-        if is_over && self.table.may_end(limit, self.now) {
-            output += &format!("{seconds} s: the manager may end\n");
+        if published.players.is_over && self.table.may_end(limit, self.now) {
+            output += &format!("{seconds}s the manager may end\n");
         }
         output
+    }
+
+    fn run_command(&mut self, command: &Command) -> String {
+        let seconds = || Duration::from_secs(command.number(1).into());
+        match command.word(0) {
+            "player" => *self = World::new(1, 0),
+            "referee" => *self = World::new(0, 1),
+            "league" => *self = World::new(command.number(1), command.number(2) as usize),
+            "wait" => self.now = self.now.plus(seconds()),
+            "step" => return self.step().into(),
+            "news" => {
+                let players = progress(command.word(1));
+                let referees = Progress {
+                    tables: 0,
+                    ..players
+                };
+                self.table.published.players = players;
+                if command.word(2) != "for_players" {
+                    self.table.published.referees = referees;
+                }
+            }
+            "matches" => {
+                for contact in self.table.contacts.values_mut() {
+                    contact.check_deadline(seconds(), self.table.published, self.now);
+                }
+            }
+            "registers" => {
+                let member = &self.league.members[command.word(1)];
+                self.table.record_registration(member, self.now);
+            }
+            "restored" => self.table.resend(command.word(1), self.now),
+            "report" => return self.report(command.word(1), command.word(2), command.word(3)),
+            id => command.words[1..]
+                .iter()
+                .for_each(|result| self.call(id, result)),
+        }
+        String::new()
     }
 
     /// The step of the round loop.
@@ -239,12 +168,9 @@ impl World {
             if self.league.assigned_matches(round).next().is_none() {
                 self.table.pace.begin(round, false, self.now);
             }
-            let event = self.league.assign_open_matches(
-                round,
-                &available,
-                &self.table.unannounced,
-                |player| format!("{player}-{}", self.league.version),
-            );
+            let unannounced = &self.table.unannounced;
+            let token = |player: &str| format!("{player}-{}", self.league.version);
+            let event = (self.league).assign_open_matches(round, &available, unannounced, token);
             if let Some(Event::Assigned { assignments }) = &event {
                 let lead = Duration::ZERO;
                 self.table.record_assignment(assignments, lead, self.now);
@@ -256,38 +182,44 @@ impl World {
         ["no referee is left\n", ""][usize::from(may_begin)]
     }
 
-    /// Ends the next calls to an agent with these results.
-    fn call(&mut self, id: &str, results: &str) {
+    /// Ends the next call to an agent, or that which has begun, with a result. `begin` begins one.
+    fn call(&mut self, id: &str, word: &str) {
         let published = self.table.published;
         let contact = self.table.contacts.get_mut(id).unwrap();
-        for result in results.split(' ') {
-            let call = loop {
-                match contact.next_call(published, self.now) {
-                    Next::Wait(time) => self.now = self.now.plus(time),
-                    Next::Call(call) => break call,
-                }
+        let call = self.call.take().unwrap_or_else(|| {
+            if let Next::Wait(time) = contact.next_call(published, self.now) {
+                self.now = self.now.plus(time);
+            }
+            let Next::Call(call) = contact.next_call(published, self.now) else {
+                panic!("no call to {id} is due");
             };
             contact.begin(&call);
-            let result = self::result(result).map(|()| Value::Null);
-            contact.record(&call, &result, self.now);
+            call
+        });
+        if word == "begin" {
+            self.call = Some(call);
+            return;
         }
+        let answer = match word {
+            "not_registered" => {
+                let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, "");
+                let mut answer = json!(error.league_error(""));
+                answer["message_type"] = "LEAGUE_ERROR".into();
+                Ok(answer)
+            }
+            word => result(word).map(|()| Value::Null),
+        };
+        contact.record(&call, &answer, self.now);
     }
 
-    /// `R1M1 B-fails`: the referee of the match reports this result. With `1` behind it the report is of
-    /// the first time that the match was played.
-    fn report(&mut self, text: &str) -> String {
-        let (id, how) = text.split_once(' ').unwrap();
-        let the_match = self.league.find(id).unwrap();
-        let newest = the_match.assignments.len().to_string();
-        let (how, conversation) = how.split_once(' ').unwrap_or((how, &newest));
-        let report = report(&self.league, the_match, &ends(how)(the_match));
-        let referee = &self.league.members[the_match.referee().unwrap()];
-        let event = self
-            .league
-            .check_report(referee, &report, self.now.timestamp)
-            .unwrap();
+    /// The referee of a match reports how it has ended, or a copy of the report of an earlier `play` comes.
+    fn report(&mut self, id: &str, how: &str, play: &str) -> String {
+        let game = self.league.find(id).unwrap();
+        let newest = game.assignments.len().to_string();
+        let conversation = if play.is_empty() { &newest } else { play };
+        let event = result_event(&self.league, id, &ends(how)(game));
         if let Some(Event::Recorded(new)) = &event
-            && let Err(refusal) = self.table.check_loser(the_match, new, conversation)
+            && let Err(refusal) = self.table.check_loser(game, new, conversation)
         {
             return format!("refused: {refusal}\n");
         }
@@ -299,20 +231,8 @@ impl World {
 #[test]
 fn contacts_golden() {
     golden::run_scripts("contacts", || {
-        let mut story = Story::new(AgentKind::Player);
-        let mut world = None;
-        move |command: &str| {
-            if let Some(rest) = command.strip_prefix("league ") {
-                let (players, referees) = rest.split_once(' ').unwrap();
-                let new = World::new(players.parse().unwrap(), referees.parse().unwrap());
-                world = Some(new);
-                return String::new();
-            }
-            match &mut world {
-                Some(world) => world.run(command),
-                None => story.run(command),
-            }
-        }
+        let mut world = World::new(1, 0);
+        move |command: &str| world.run(command)
     });
 }
 

@@ -1,94 +1,61 @@
-//! The files that our programs read again, after each way in which a file comes to harm: a power cut, a
-//! full disk, an editor, a hand. What is whole is read; what is not is named and kept, and never taken
-//! for a file that is missing.
+//! The files that our programs read again, after each way in which a file comes to harm. What is whole
+//! is read; what is not is named and kept, and never taken for a file that is missing.
 
 use super::outbox::decided_task;
-use super::support::offline::{self, at, caller, local, meta, result_event, rules, seeded};
-use super::support::{
-    TestLeague, TestProcess, check_contains, files, open_again, text_of, with_manager,
-};
+use super::support::damage::damaged;
+use super::support::offline::{self, caller, local, meta, rules};
+use super::support::*;
 use league::manager::journal::{OPERATOR_FILE, Store};
 use league::manager::league::Event;
+use league::player::Turn;
 use league::player::history::{History, HistoryFile};
-use league::player::{PastMatch, Turn};
 use league::program::credentials::{self, Credentials};
-use league::program::storage;
+use league::program::storage::{self, Access};
 use league::referee::tasks::Tasks;
-use serde_json::json;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
+use std::{fs, thread};
 
-/// The ways in which a file comes to harm, and what is left of its bytes. The last two hurt nothing
-/// but the last line of a file of lines.
-const HARMS: [&str; 9] = [
-    "nothing",
-    "byte order mark",
-    "CRLF",
-    "empty",
-    "zeros",
-    "other text",
-    "other line",
-    "no last line end",
-    "zeros at the end",
-];
+/// The damage, and what is read then: of credentials, of a history with one match, of an outbox with
+/// three results, of a journal with four events, and of the operator's token.
+const READ: &str = "
+nothing          | whole | 1 here  | 3 results | 4 events | whole
+byte order mark  | whole | 1 here  | 3 results | 4 events | whole
+CRLF             | whole | 1 here  | 3 results | 4 events | whole
+no last line end | whole | 1 here  | 2 results | 3 events | whole
+zeros at the end | named | 0 aside | 3 results | 4 events | new
+empty            | named | 0 aside | 0 results | named    | new
+zeros            | named | 0 aside | 0 results | named    | new
+cut              | named | 0 aside | 1 results | 0 events | new
+other text       | named | 0 aside | 0 results | named    | new
+other line       | named | 0 aside | 0 results | named    | new
+not UTF-8        | named | 0 aside | 0 results | named    | new";
 
-/// The harms after which the file still has all that it had.
-const HARMLESS: [&str; 3] = ["nothing", "byte order mark", "CRLF"];
-
-fn harm(way: &str, whole: &[u8]) -> Vec<u8> {
-    let text = String::from_utf8_lossy(whole);
-    match way {
-        "nothing" => whole.into(),
-        "byte order mark" => format!("\u{feff}{text}").into(),
-        "CRLF" => text.replace('\n', "\r\n").into(),
-        "empty" => Vec::new(),
-        "zeros" => vec![0; whole.len()],
-        "other text" => b"Dear diary".into(),
-        "other line" => b"\"Dear diary\"\n".into(),
-        "no last line end" => text.trim_end().into(),
-        _ => [whole, &[0; 512]].concat(),
+/// Checks what is read of a file after each damage; it is in a column of the table.
+fn check_table(column: usize, path: &Path, read: impl Fn() -> String) {
+    let whole = fs::read(path).unwrap();
+    for row in rows::<6>(READ) {
+        let left = damaged(row[0], &whole).unwrap();
+        check(path, &left, row[column], row[0], &read);
     }
+    fs::write(path, &whole).unwrap();
 }
 
-/// The harms, and a cut at every `step`th byte: each with its name and what is left.
-fn harms(whole: &[u8], step: usize) -> Vec<(String, Vec<u8>)> {
-    let mut all = Vec::new();
-    for way in HARMS {
-        all.push((way.into(), harm(way, whole)));
-    }
-    for length in (1..whole.len()).step_by(step) {
-        all.push((format!("cut at {length}"), whole[..length].into()));
-    }
-    all
-}
+/// Writes a file into its folder, which then has no other one. Checks what is read, and that
+/// afterwards the file, or one that stands for it, has all that was written.
+fn check(path: &Path, left: &[u8], expected: &str, way: &str, read: impl Fn() -> String) {
+    let folder = path.parent().unwrap();
+    fs::remove_dir_all(folder).unwrap();
+    fs::create_dir_all(folder).unwrap();
+    fs::write(path, left).unwrap();
+    assert_eq!(read(), expected, "{way}");
 
-/// The complete lines of a file of lines that are as they were, or as good.
-fn whole_lines(way: &str, whole: &[u8], left: &[u8]) -> usize {
-    match way {
-        "empty" | "zeros" | "other text" | "other line" => 0,
-        "zeros at the end" => count_lines(whole),
-        _ => count_lines(left),
-    }
-}
-
-fn count_lines(bytes: &[u8]) -> usize {
-    bytes.iter().filter(|byte| **byte == b'\n').count()
-}
-
-/// The end that was cut off a file of lines stands in the file for it, and the file has none any more.
-fn check_cut(path: &Path, left: &[u8], row: &str) {
-    let end = left.iter().rposition(|byte| *byte == b'\n');
-    let (kept, cut) = left.split_at(end.map_or(0, |end| end + 1));
-    assert!(fs::read(path).unwrap().starts_with(kept), "{row}");
-    let mut copy = path.to_path_buf();
-    copy.as_mut_os_string().push("~cut");
-    let copied = fs::read(copy).unwrap_or_default();
-    let expected = [cut, b"\n"].concat();
-    let expected = if cut.is_empty() { Vec::new() } else { expected };
-    assert_eq!(copied, expected, "{row}");
+    let mut kept = files(folder);
+    kept.sort();
+    let kept: Vec<Vec<u8>> = kept.iter().map(|path| fs::read(path).unwrap()).collect();
+    let kept = String::from_utf8_lossy(&kept.concat()).into_owned();
+    check_contains(&kept, &String::from_utf8_lossy(left));
 }
 
 fn own_credentials() -> Credentials {
@@ -98,7 +65,7 @@ fn own_credentials() -> Credentials {
         league_id: "league".into(),
         manager: local(8000),
         endpoint: local(8101),
-        folder: PathBuf::new(),
+        folder: "".into(),
         token: Some("tok-p01-secret".into()),
         proves_itself: true,
         is_over: false,
@@ -107,33 +74,144 @@ fn own_credentials() -> Credentials {
 
 #[test]
 fn damaged_credentials_are_named_and_never_taken_for_missing_ones() {
-    let test = TestLeague::new("");
-    let own = own_credentials();
+    let (test, own) = (TestLeague::new(""), own_credentials());
     let data = &test.folder;
     let path = credentials::file(data, "P01");
     own.save(data, "P01").unwrap();
-    let whole = fs::read(&path).unwrap();
-
-    for (way, left) in harms(&whole, 1) {
-        fs::write(&path, &left).unwrap();
-        let is_whole = HARMLESS.contains(&&*way)
-            || left.len() >= whole.len() - 1
-                && left[..whole.len() - 1] == whole[..whole.len() - 1]
-                && way != "zeros at the end";
-        match Credentials::load(data, "P01") {
-            Ok(found) => assert!(is_whole && found.as_ref() == Some(&own), "{way}: {found:?}"),
+    let read = || {
+        let loaded = Credentials::load(data, "P01");
+        assert!(path.exists());
+        match loaded {
+            Ok(found) => {
+                assert_eq!(found.as_ref(), Some(&own));
+                "whole".to_string()
+            }
             Err(exit) => {
                 let sentence = "P01.json is damaged; put it back, or remove it to register";
-                assert!(!is_whole, "{way}");
                 check_contains(&exit.message, sentence);
+                "named".to_string()
             }
         }
-        assert_eq!(
-            fs::read(&path).unwrap(),
-            left,
-            "{way}: the file is left alone"
+    };
+    check_table(1, &path, read);
+    let whole = fs::read(&path).unwrap();
+    for length in 1..whole.len() - 1 {
+        check(
+            &path,
+            &whole[..length],
+            "named",
+            &format!("cut at {length}"),
+            read,
         );
     }
+}
+
+#[test]
+fn damaged_history_is_set_aside() {
+    let test = TestLeague::new("");
+    let folder = test.folder.join("players/P01");
+    let path = folder.join("history.json");
+    let file = HistoryFile {
+        player_id: "P01".into(),
+        league_id: "league".into(),
+        matches: Arc::new(vec![Turn::sample().history[0].clone()]),
+    };
+    storage::replace_json(&path, Access::AllUsers, &file).unwrap();
+    let read = || {
+        let history = History::open(&folder, "P01", "league", false).unwrap();
+        let place = if path.exists() { "here" } else { "aside" };
+        format!("{} {place}", history.matches().len())
+    };
+    check_table(2, &path, read);
+    let whole = fs::read_to_string(&path).unwrap();
+    for (ours, other) in [("P01", "P02"), ("\"league\"", "\"other\"")] {
+        let left = whole.replacen(ours, other, 1);
+        check(&path, left.as_bytes(), "0 aside", other, read);
+    }
+}
+
+#[test]
+fn damaged_outbox_keeps_its_whole_lines() {
+    let test = TestLeague::new("");
+    let folder = test.folder.join("REF01");
+    let path = folder.join("outbox.jsonl");
+    let line = |id: &str| format!("{}\n", json!(decided_task(id)));
+    let whole = ["R1M1", "R2M1", "R3M1"].map(line).concat();
+    fs::create_dir_all(&folder).unwrap();
+    fs::write(&path, &whole).unwrap();
+    let read = || {
+        let mut tasks = Tasks::new(rules().system.retry_policy);
+        open_again(|| tasks.open(&folder, false)).unwrap();
+        format!("{} results", tasks.by_match.len())
+    };
+    check_table(3, &path, read);
+    let middle = whole.replacen(r#"_id":"R2M1""#, r#"_id":2"#, 1);
+    check(&path, middle.as_bytes(), "2 results", "damaged line", read);
+    for length in 1..whole.len() {
+        let left = &whole[..length];
+        let expected = format!("{} results", left.matches('\n').count());
+        check(
+            &path,
+            left.as_bytes(),
+            &expected,
+            &format!("cut at {length}"),
+            read,
+        );
+    }
+}
+
+/// `journal.rs` cuts a journal at every byte.
+#[test]
+fn damaged_journal_is_never_taken_for_a_new_one() {
+    let test = TestLeague::new("");
+    let data = test.folder.join("data");
+    let path = storage::league_folder(&data, &rules().league.league_id).join("journal.jsonl");
+    let open = || open_again(|| Store::open(&data, rules(), false, false));
+    let store = open().unwrap();
+    for (sender, port) in [
+        ("referee:REF01", 8001),
+        ("player:P01", 8101),
+        ("player:P02", 8102),
+    ] {
+        let from = caller(sender);
+        let register =
+            |league: &_| offline::register(league, &meta(from.kind, &local(port)), &from).0;
+        store.commit_event(register).unwrap();
+    }
+    store.commit_event(|_| Some(Event::Paused)).unwrap();
+    drop(store);
+
+    check_table(4, &path, || {
+        fs::write(path.with_file_name(OPERATOR_FILE), "").unwrap(); // it is an old league
+        match open() {
+            Ok(store) => format!("{} events", store.read(|league| league.version)),
+            Err(error) => {
+                check_contains(&error.to_string(), "journal.jsonl: ");
+                check_contains(&error.to_string(), "with --fresh");
+                "named".into()
+            }
+        }
+    });
+}
+
+#[test]
+fn damaged_token_of_the_operator_is_replaced() {
+    let test = TestLeague::new("");
+    let path = test.league_file(OPERATOR_FILE);
+    test.manager("").kill();
+    let token = || storage::read_text(&path).unwrap().trim().to_string();
+    let old = token();
+    let journal = fs::read(path.with_file_name("journal.jsonl")).unwrap();
+    check_table(5, &path, || {
+        fs::write(path.with_file_name("journal.jsonl"), &journal).unwrap();
+        let mut manager = test.manager("");
+        manager.kill();
+        let is_old = token() == old;
+        let says = "had no whole token, and gets a new one";
+        assert_eq!(manager.errors().contains(says), !is_old);
+        assert_eq!(token().len(), old.len());
+        if is_old { "whole" } else { "new" }.into()
+    });
 }
 
 /// What a system refuses for a moment is tried again: here another thread holds a lock, and puts a
@@ -152,166 +230,9 @@ fn refusal_for_a_moment_is_no_error() {
         fs::remove_dir_all(folder).unwrap();
     });
     storage::lock(&path).unwrap();
-    storage::replace(&path, storage::Access::Owner, "text").unwrap();
+    storage::replace(&path, Access::Owner, "text").unwrap();
     assert_eq!(fs::read_to_string(&path).unwrap(), "text");
     other.join().unwrap();
-}
-
-#[test]
-fn damaged_history_is_set_aside() {
-    let sample = Turn::sample().history[0].clone();
-    let file = HistoryFile {
-        player_id: "P01".into(),
-        league_id: "league".into(),
-        matches: Arc::new(vec![PastMatch {
-            match_id: "R1M1".into(),
-            ..sample
-        }]),
-    };
-    let test = TestLeague::new("");
-    let folder = test.folder.join("players/P01");
-    let path = folder.join("history.json");
-    storage::replace_json(&path, storage::Access::AllUsers, &file).unwrap();
-    let whole = fs::read(&path).unwrap();
-
-    let mut all = harms(&whole, 17);
-    for (name, old, new) in [
-        ("of another", "P01", "P02"),
-        ("of elsewhere", "\"league\"", "\"other\""),
-    ] {
-        let other = String::from_utf8_lossy(&whole).replacen(old, new, 1);
-        all.push((name.into(), other.into()));
-    }
-    for (way, left) in all {
-        fs::remove_dir_all(&folder).unwrap();
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(&path, &left).unwrap();
-        let is_whole = [&HARMLESS[..], &["no last line end"]]
-            .concat()
-            .contains(&&*way);
-        let history = History::open(&folder, "P01", "league", false).unwrap();
-        assert_eq!(history.matches().len(), usize::from(is_whole), "{way}");
-        let kept: Vec<PathBuf> = files(&folder);
-        assert_eq!(kept.len(), 1, "{way}");
-        assert_eq!(kept[0] == path, is_whole, "{way}: {kept:?}");
-        assert_eq!(fs::read(&kept[0]).unwrap(), left, "{way}: it is kept");
-    }
-}
-
-#[test]
-fn damaged_outbox_keeps_its_whole_lines() {
-    let test = TestLeague::new("");
-    let folder = test.folder.join("REF01");
-    let path = folder.join("outbox.jsonl");
-    let mut text = String::new();
-    for id in ["R1M1", "R2M1", "R3M1"] {
-        text += &format!("{}\n", json!(decided_task(id)));
-    }
-    fs::create_dir_all(&folder).unwrap();
-    fs::write(&path, text).unwrap();
-    let whole = fs::read(&path).unwrap();
-
-    let mut all = harms(&whole, 1);
-    let middle =
-        String::from_utf8_lossy(&whole).replacen("\"match_id\":\"R2M1\"", "\"match_id\":2", 1);
-    all.push(("damaged line".into(), middle.into()));
-    for (way, left) in all {
-        fs::remove_dir_all(&folder).unwrap();
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(&path, &left).unwrap();
-        let mut tasks = Tasks::new(rules().system.retry_policy);
-        open_again(|| tasks.open(&folder, false)).unwrap();
-        let results = ["R1M1", "R2M1", "R3M1"].map(|id| tasks.by_match.contains_key(id));
-        let expected = match &*way {
-            "damaged line" => [true, false, true],
-            _ => [1, 2, 3].map(|n| n <= whole_lines(&way, &whole, &left)),
-        };
-        assert_eq!(results, expected, "{way}");
-        check_cut(&path, &left, &way);
-    }
-}
-
-#[test]
-fn damaged_journal_is_never_taken_for_a_new_one() {
-    let test = TestLeague::new("");
-    let data = test.folder.join("data");
-    let folder = storage::league_folder(&data, &rules().league.league_id);
-    let path = folder.join("journal.jsonl");
-    let open = || open_again(|| Store::open(&data, rules(), false, false));
-    let store = open().unwrap();
-    for (sender, port) in [
-        ("referee:REF01", 8001),
-        ("player:P01", 8101),
-        ("player:P02", 8102),
-    ] {
-        let from = caller(sender);
-        let decided =
-            |league: &_| offline::register(league, &meta(from.kind, &local(port)), &from).0;
-        store.commit_event(decided).unwrap();
-    }
-    store
-        .commit_event(|league| league.start_event(Some(7), league.pairings()))
-        .unwrap();
-    store
-        .commit_event(|league| offline::assignment(league, 1, &["REF01".to_string()]))
-        .unwrap();
-    store
-        .commit_event(|league| {
-            result_event(league, "R1M1", &seeded(7, league.find("R1M1").unwrap()))
-        })
-        .unwrap();
-    store.commit_event(|_| Some(Event::Paused)).unwrap();
-    let events = store.read(|league| league.version) as usize;
-    drop(store);
-    let whole = fs::read(&path).unwrap();
-    assert_eq!(count_lines(&whole), 1 + events, "{}", at("10:00:00"));
-
-    for (way, left) in harms(&whole, 11) {
-        fs::remove_dir_all(&folder).unwrap();
-        fs::create_dir_all(&folder).unwrap();
-        fs::write(folder.join(OPERATOR_FILE), "").unwrap();
-        fs::write(&path, &left).unwrap();
-        match (open(), whole_lines(&way, &whole, &left)) {
-            (Ok(store), lines) => {
-                assert_eq!(
-                    store.read(|league| league.version) as usize + 1,
-                    lines,
-                    "{way}"
-                );
-            }
-            (Err(error), lines) => {
-                assert_eq!(lines, 0, "{way}: {error}");
-                let error = error.to_string();
-                check_contains(&error, "journal.jsonl: ");
-                check_contains(&error, "with --fresh");
-            }
-        }
-        check_cut(&path, &left, &way);
-    }
-}
-
-#[test]
-fn damaged_token_of_the_operator_is_replaced() {
-    let test = TestLeague::new("");
-    let path = test.league_file(OPERATOR_FILE);
-    test.manager("").kill();
-    let whole = fs::read_to_string(&path).unwrap();
-    let mut all = harms(whole.as_bytes(), 20);
-    all.push(("not UTF-8".into(), vec![0xff; whole.len()]));
-    for (way, left) in all {
-        fs::write(&path, &left).unwrap();
-        let mut manager = test.manager("");
-        manager.kill();
-        let is_whole = [&HARMLESS[..], &["no last line end"]]
-            .concat()
-            .contains(&&*way);
-        let says = "had no whole token, and gets a new one";
-        assert_eq!(manager.errors().contains(says), !is_whole, "{way}");
-        let token = fs::read_to_string(&path).unwrap();
-        let token = token.trim_start_matches('\u{feff}').trim();
-        assert_eq!(token == whole.trim(), is_whole, "{way}");
-        assert_eq!(token.len(), whole.trim().len(), "{way}");
-    }
 }
 
 #[test]
@@ -320,9 +241,10 @@ fn copied_credentials_name_the_folder_of_their_player() {
     let first = test.agent(&manager, "P01", "");
     first.line("is P01");
     let copy = test.folder.join("copy");
+    let file = credentials::file(&copy, "P01");
     fs::create_dir_all(copy.join("agents")).unwrap();
-    let file = copy.join("agents").join("P01.json");
-    fs::copy(test.folder.join("data/agents/P01.json"), &file).unwrap();
+    let data = test.folder.join("data");
+    fs::copy(credentials::file(&data, "P01"), &file).unwrap();
 
     let start = || {
         let arguments = format!("--manager {} --player-id P01 --port 0", manager.url());
@@ -331,11 +253,10 @@ fn copied_credentials_name_the_folder_of_their_player() {
     };
     let mut second = start();
     assert_eq!(second.wait().code(), Some(1));
-    let (file, data) = (file.display(), test.folder.join("data"));
+    let (file, data) = (file.display(), data.display());
     let expected = format!(
-        "player: {file} is a copy: P01 runs on this machine, in the folder {}; end that program, \
-         or remove the copy to register as another agent\n",
-        data.display()
+        "player: {file} is a copy: P01 runs on this machine, in the folder {data}; end that program, \
+         or remove the copy to register as another agent\n"
     );
     assert_eq!(second.errors(), expected);
 
@@ -345,26 +266,10 @@ fn copied_credentials_name_the_folder_of_their_player() {
     assert_eq!(test.count("Registered"), 2, "the endpoint is another one");
 }
 
-/// The damage of a player's credentials in the lobby, while another place is free.
 #[test]
 fn player_with_damaged_credentials_is_no_second_person() {
-    let test = TestLeague::new("");
-    let manager = test.manager("--players 3");
-    let mut first = test.agent(&manager, "P01", "");
-    first.line("is P01");
-    first.kill();
-    let path = test.folder.join("data/agents/P01.json");
-    let whole = fs::read(&path).unwrap();
-    fs::write(&path, "").unwrap();
-    let arguments = format!("--manager {} --player-id P01", manager.url());
-    let mut again = test.spawn("player", &arguments);
-    assert_eq!(again.wait().code(), Some(1));
-    check_contains(&again.errors(), "P01.json is damaged; put it back");
-    fs::write(&path, harm("byte order mark", &whole)).unwrap();
-    test.agent(&manager, "P01", "").line("is P01");
-    let members = test.events("Registered");
-    assert!(
-        members.iter().all(|member| text_of(&member["id"]) == "P01"),
-        "{members:?}"
-    );
+    story::run_as("credentials", &[("PLAYER", "rust")]);
+    if has_python() {
+        story::run_as("credentials", &[("PLAYER", "python")]);
+    }
 }

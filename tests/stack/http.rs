@@ -1,6 +1,7 @@
 //! HTTP and JSON-RPC of the three programs: golden scripts against each of them while a league runs,
 //! the replies that a caller reads, the refusals in the log, and random requests.
 
+use super::config::add_paths;
 use super::support::fake::{self, LEAGUE};
 use super::support::*;
 use fastrand::Rng;
@@ -8,10 +9,9 @@ use league::net::client::{Client, MessageContext, Peer};
 use league::net::log::Log;
 use league::protocol::{AgentKind, MessageSpec, StartLeague};
 use serde_json::Map;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::{Shutdown, TcpListener};
 use std::sync::Arc;
-use std::thread;
 use std::time::{Duration, Instant};
 
 /// A connection without a byte for this time gets no reply.
@@ -20,110 +20,117 @@ const SILENCE: Duration = Duration::from_millis(300);
 const MANAGER_LIMIT: usize = 10 << 10;
 /// The shortest call.
 const PING: &str = r#"{"jsonrpc": "2.0", "method": "ping", "id": 1}"#;
+/// What a client without a handshake says of itself in each call.
+const META: &str = r#""_meta": {"MCP/protocolVersion": "2026-07-28", "MCP/clientInfo": {}, "MCP/clientCapabilities": {}}"#;
 
-/// A running league of one referee and two players. Its first match is over; the fake player P02
-/// delays the second one until the test ends the league.
-struct Running {
-    test: TestLeague,
-    manager: TestProcess,
-    agents: Vec<TestProcess>,
-    peer: FakeAgent,
-    peer_token: String,
-    gate: Gate,
+/// The URL of the manager, a referee and a player.
+pub type Agents = [(AgentKind, String); 3];
+
+/// Checks the three agents of a running league: its first match is over, and the fake player P02
+/// delays the second one meanwhile. Then the league must end without a fault.
+fn in_running_league(check: impl FnOnce(&Agents, &str)) {
+    let seconds = time_limit().as_secs();
+    let test = TestLeague::new(&format!(
+        "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
+    ));
+    let gate = Gate::default();
+    let peer = slow_player("P02", "even", &gate, |asked| {
+        asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
+    });
+    let mut manager = test.manager("--players 2");
+    let mut agents = test.agents(&manager, "REF01 P01");
+    let reply = register_player(&manager.url(), "P02", &peer.url);
+    wait_until("the second match begins", || {
+        peer.received("GAME_INVITATION").len() == 2
+    });
+
+    let urls = [
+        (AgentKind::Manager, manager.url()),
+        (AgentKind::Referee, agents[0].url()),
+        (AgentKind::Player, agents[1].url()),
+    ];
+    check(&urls, &token_of(&reply));
+
+    gate.open();
+    wait_for_all(&mut manager, &mut agents);
+    assert_eq!(test.technical_losses(), (2, 0));
+    assert_eq!(test.logged("fault"), [] as [Value; 0]);
+    assert_eq!(peer.received("LEAGUE_COMPLETED").len(), 1);
 }
 
-impl Running {
-    fn new() -> Running {
-        let seconds = time_limit().as_secs();
-        let test = TestLeague::new(&format!(
-            "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
-        ));
-        let is_second = |asked: &Value| {
-            asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
-        };
-        let gate = Gate::default();
-        let peer = slow_player("P02", "even", &gate, is_second);
-        let manager = test.manager("--players 2");
-        let agents = test.agents(&manager, "REF01 P01");
-        let reply = register_player(&manager.url(), "P02", &peer.url);
-        wait_until("the second match begins", || {
-            peer.received("GAME_INVITATION").iter().any(is_second)
-        });
-        Running {
-            test,
-            manager,
-            agents,
-            peer,
-            peer_token: token_of(&reply),
-            gate,
-        }
-    }
-
-    fn agents(&self) -> [(AgentKind, String); 3] {
-        [
-            (AgentKind::Manager, self.manager.url()),
-            (AgentKind::Referee, self.agents[0].url()),
-            (AgentKind::Player, self.agents[1].url()),
-        ]
-    }
-
-    /// Lets the second match be played, and checks that the league ends without a fault.
-    fn end(mut self) {
-        self.gate.open();
-        wait_for_all(&mut self.manager, &mut self.agents);
-        assert_eq!(self.test.technical_losses(), (2, 0));
-        assert_eq!(self.test.logged("fault"), [] as [Value; 0]);
-        assert_eq!(self.peer.received("LEAGUE_COMPLETED").len(), 1);
-    }
-}
-
-/// Sends bytes, and returns the answer. As clients do, we keep our side of the connection open until an
-/// answer has come, unless the request is cut off.
+/// Sends bytes, and returns the answer. As clients do, we keep our side of the connection open, unless
+/// the request is cut off.
 fn sent(url: &str, bytes: &[u8], limit: Duration, is_cut: bool) -> String {
     let mut stream = connect(url, limit).unwrap();
     let _ = stream.write_all(bytes);
-    let (mut answer, mut buffer) = (Vec::new(), [0; 4096]);
-    let mut is_open = true;
-    loop {
-        if is_open && (is_cut || is_whole(&answer)) {
-            let _ = stream.shutdown(Shutdown::Write);
-            is_open = false;
-        }
-        match stream.read(&mut buffer) {
-            Ok(0) | Err(_) => return String::from_utf8_lossy(&answer).into(),
-            Ok(count) => answer.extend_from_slice(&buffer[..count]),
-        }
+    if is_cut {
+        let _ = stream.shutdown(Shutdown::Write);
     }
+    String::from_utf8_lossy(&read_all(stream)).into()
 }
 
-/// Returns true if an answer is there that is not an interim one.
-fn is_whole(answer: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(answer);
-    let text = text.trim_start_matches("HTTP/1.1 100 Continue\r\n\r\n");
-    let Some((head, body)) = text.split_once("\r\n\r\n") else {
-        return false;
+/// Returns what a command calls with: JSON, or the message of a type, with changes like `league_id=x`.
+pub fn params(words: &str) -> String {
+    let (name, changes) = words.split_once(' ').unwrap_or((words, ""));
+    let mut whole = match name {
+        "MATCH_RESULT_REPORT" => report("referee:REF01", None, "R1M1", ["P01", "P02"]),
+        "LEAGUE_REGISTER_REQUEST" => player_registration("P07", "http://localhost:1/mcp", None),
+        _ if MessageSpec::by_type(name).is_some() => {
+            message(name, "league_manager", json!({"league_id": LEAGUE}))
+        }
+        _ => return words.into(),
     };
-    let mut lines = head.lines();
-    let length = lines.find_map(|line| line.strip_prefix("Content-Length: "));
-    length.is_none_or(|length| body.len() >= length.parse().unwrap())
+    for (place, text) in changes
+        .split(' ')
+        .filter_map(|change| change.split_once('='))
+    {
+        set(
+            &mut whole,
+            place,
+            serde_json::from_str(text).unwrap_or(text.into()),
+        );
+    }
+    whole.to_string()
 }
 
 /// Returns the bytes of a command, as text: each word in capitals is replaced.
 fn expanded(command: &str, url: &str) -> String {
     let port = url.rsplit(':').next().unwrap().trim_end_matches("/mcp");
-    let envelope = message("", "league_manager", json!({})).to_string();
-    let fields = envelope.replace(r#""message_type":"","#, "");
     let (word, rest) = command.split_once(' ').unwrap();
+    let post = |headers: &str, body: &str| {
+        format!("POST /mcp HTTP/1.1~Connection: close~{headers}LENGTH~~{body}")
+    };
     let usual = "POST /mcp HTTP/1.1~Host: x~Connection: close~";
     let mut whole = match word {
-        "say" => format!("{usual}LENGTH~~{rest}"),
+        "say" => post("Host: x~", &params(rest)),
+        "ping" => post("Host: x~", &golden::edited(json_of(PING), rest).to_string()),
         "call" => {
-            let (method, params) = rest.split_once(' ').unwrap();
+            let (called, headers) = rest.rsplit_once(" with ").unwrap_or((rest, ""));
+            let (method, words) = called.split_once(' ').unwrap_or((called, "{}"));
+            let params = params(words);
             let call =
                 format!(r#"{{"jsonrpc":"2.0","method":"{method}","params":{params},"id":1}}"#);
-            format!("{usual}LENGTH~~{call}")
+            post(&format!("Host: localhost:OWN_PORT~{headers}"), &call)
+        }
+        "new" => {
+            let (method, name) = rest.split_once(' ').unwrap_or((rest, ""));
+            let [field, header] = match name {
+                "" => [String::new(), String::new()],
+                _ => [
+                    format!(r#", "name": "{name}""#),
+                    format!("Mcp-Name: {name}~"),
+                ],
+            };
+            let headers = format!("NEW~Mcp-Method: {method}~{header}");
+            return expanded(
+                &format!("call {method} {{META{field}}} with {headers}"),
+                url,
+            );
         }
         "with" => format!("{usual}{rest}"),
+        "origin" => post(&format!("Host: x~Origin: {rest}~"), PING),
+        "host" => post(&format!("Host: {rest}~"), &params("START_LEAGUE")),
+        "asks" => format!("{rest} HTTP/1.1~Connection: close~~"),
         _ => rest.into(),
     };
     for (short, long) in [
@@ -132,7 +139,9 @@ fn expanded(command: &str, url: &str) -> String {
         ("LONG", &"b".repeat(200_000)),
         ("DEEP", &"[".repeat(9_000)),
         ("PING", PING),
-        ("ENVELOPE", fields.trim_matches(['{', '}'])),
+        ("META", META),
+        ("NEW~", "Mcp-Protocol-Version: 2026-07-28~"),
+        ("MCP/", "io.modelcontextprotocol/"),
         ("OWN_PORT", port),
         ("NUL", "\0"),
         ("~", "\r\n"),
@@ -144,36 +153,95 @@ fn expanded(command: &str, url: &str) -> String {
     whole.replace("LENGTH", &length)
 }
 
-/// Returns each response in short: its status, the methods that are allowed instead, and the fields
-/// of its body that are the same in every run.
+/// The fields of a reply that are the same in every run.
+const SHOWN: &str = "/error/code /error/data/requested /error/data/supported /id /result
+    /result/message_type /result/error_code /result/original_message_type /result/status
+    /result/context/provided_token /result/protocolVersion /result/supportedVersions
+    /result/capabilities /result/capabilities/tools /result/serverInfo/name /result/serverInfo/version
+    /result/_meta/io.modelcontextprotocol~1serverInfo/name /result/resultType
+    /result/cacheScope /result/ttlMs /result/isError /result/structuredContent/message_type
+    /result/structuredContent/standings/0/player_id /result/structuredContent/data/player_id
+    /message_type /error_code /original_message_type /kind /state";
+
+/// Returns each response in short: its status, unless that is 200, the methods that are allowed instead, and these fields
+/// of its body.
 fn short(responses: &str) -> String {
-    let paths = "/error/code /id /result /result/message_type /result/error_code /result/original_message_type \
-        /message_type /error_code /original_message_type /kind /state";
     let one = |response: &str| {
         let (head, body) = response.split_once("\r\n\r\n").unwrap();
-        let mut output = head[..3].to_string();
+        let mut output = head[..3].replace("200", "");
         for allow in head.lines().filter(|line| line.starts_with("Allow")) {
-            output += &format!(", {allow}");
+            output += &format!(" {allow}");
         }
         if body.is_empty() {
             return output;
         }
         if head.contains("Content-Type: text/plain") {
-            return format!("{output}, {body}");
+            return format!("{output} {body}");
         }
         let body: Value = json_of(body);
         assert!(body["kind"].is_string() || is_reply(&body), "{body}");
-        for path in paths.split(' ') {
-            let value = body.pointer(path);
-            let is_whole = |value: &&Value| value.as_object().is_none_or(Map::is_empty);
-            if let Some(value) = value.filter(is_whole) {
-                output += &format!(", {} {value}", &path[1..]);
-            }
+        if body["message_type"].is_string() {
+            output += " bare";
         }
+        let output = output + &fields(&body, SHOWN);
         output
+            .replace("code=", "error ")
+            .replace("result={}", "pong")
+            .trim()
+            .into()
     };
     let responses = responses.split("HTTP/1.1 ").skip(1).map(one);
     responses.collect::<Vec<_>>().join(" + ")
+}
+
+/// Returns these fields of a body, as far as it has them and they have no fields themselves, without
+/// their places; texts also without their names. It leaves out the id 1, and says whether there are instructions,
+/// in a few sentences.
+pub fn fields(body: &Value, paths: &str) -> String {
+    let mut output = String::new();
+    for path in paths.split_whitespace() {
+        let value = body.pointer(path);
+        let is_whole = |value: &&Value| value.as_object().is_none_or(Map::is_empty);
+        if let Some(value) = value.filter(is_whole) {
+            let key = path.rsplit('/').next().unwrap();
+            output += &match value.as_str() {
+                Some(text) if !["id", "version"].contains(&key) => format!(" {text}"),
+                _ if key == "id" && *value == 1 => String::new(),
+                _ => format!(" {key}={value}"),
+            };
+        }
+    }
+    if let Some(text) = body["result"]["instructions"].as_str() {
+        assert!((50..900).contains(&text.len()), "{text}");
+        output += " instructions";
+    }
+    output
+}
+
+/// Returns the output for each of the values, which are separated by ` | `. If it is the same for all of
+/// them, it is said once.
+pub fn for_each(values: &str, output: impl FnMut(&str) -> String) -> String {
+    let mut outputs: Vec<String> = values.split(" | ").map(output).collect();
+    if outputs.iter().all(|one| *one == outputs[0]) {
+        outputs.truncate(1);
+    }
+    outputs.join("\n")
+}
+
+/// Sends a command to the manager, the referee or the player, or to all of them. Returns their
+/// responses; those that are alike once.
+pub fn answers(agents: &Agents, command: &str) -> String {
+    let (kind, command) = command.split_once(": ").unwrap();
+    let (word, values) = command.split_once(' ').unwrap();
+    let asked = agents.iter();
+    let asked = asked.filter(|agent| kind == "all" || agent.0.to_string().ends_with(kind));
+    for_each(values, |value| {
+        let command = format!("{word} {value}");
+        let each = asked.clone().map(|(_, url)| answered(url, &command));
+        let mut each: Vec<String> = each.collect();
+        each.dedup();
+        each.join("\n")
+    })
 }
 
 /// Sends a command to an agent. Returns the responses in short.
@@ -187,13 +255,10 @@ fn answered(url: &str, command: &str) -> String {
             .join(" and ");
     }
     // An agent does not close a connection after an absurd request.
-    let (command, limit) = match command.strip_prefix("absurd ") {
-        Some(command) => (command, SILENCE),
-        None => (command, TIME_LIMIT),
-    };
-    let (command, is_cut) = match command.strip_prefix("cut ") {
-        Some(command) => (command, true),
-        None => (command, false),
+    let (limit, is_cut, command) = match command.split_once(' ').unwrap() {
+        ("absurd", rest) => (SILENCE, false, rest),
+        ("cut", rest) => (TIME_LIMIT, true, rest),
+        _ => (TIME_LIMIT, false, command),
     };
     let bytes: Vec<u8> = expanded(command, url)
         .chars()
@@ -202,151 +267,122 @@ fn answered(url: &str, command: &str) -> String {
     short(&sent(url, &bytes, limit, is_cut))
 }
 
-#[test]
-fn http_golden() {
-    let running = Running::new();
-    golden::run_scripts("http", || {
-        |command: &str| {
-            let (kind, command) = command.split_once(": ").unwrap();
-            let mut agents = running.agents().to_vec();
-            agents.retain(|agent| kind == "all" || agent.0.to_string().ends_with(kind));
-            assert!(!agents.is_empty(), "{kind}");
-            let output = agents.iter().map(|(_, url)| answered(url, command));
-            let mut output: Vec<String> = output.collect();
-            output.dedup(); // all respond alike
-            output.join("\n")
-        }
-    });
-    // Windows drops a response that comes before the whole body is sent.
-    for (kind, url) in running.agents().into_iter().filter(|_| cfg!(unix)) {
-        let answers = answered(&url, "size 2097152");
-        let (one, other) = answers.split_once(" and ").unwrap();
-        assert!(
-            one == other && one.starts_with("413, the body must be"),
-            "{kind}: {answers}"
-        );
-    }
-    running.end();
-}
+/// What all agents say to a body of two megabytes, in one piece and in chunks.
+const TOO_LONG: &str = "\
+413 the body must be at most 10240 bytes and 413 the body must be at most 10240 bytes
+413 the body must be at most 262144 bytes and 413 the body must be at most 262144 bytes";
 
 #[test]
-fn foreign_host_name_reads_no_endpoints() {
+fn http_golden() {
+    in_running_league(|agents, _| {
+        golden::run_scripts("http", || |command: &str| answers(agents, command));
+        // Windows drops a response that comes before the whole body is sent.
+        if cfg!(unix) {
+            assert_eq!(answers(agents, "all: size 2097152"), TOO_LONG);
+        }
+    });
+}
+
+/// What a page shows to this machine only, or to all.
+#[test]
+fn page_under_a_foreign_name_shows_no_endpoints() {
     let test = TestLeague::new("");
     let manager = test.serve("");
     let url = manager.url();
-    let player = "http://localhost:65000/mcp";
-    let reply = register_player(&url, "new", player);
+    let service = FakeAgent::new(|_| fake::status("418 Teapot", "a secret of this machine"));
+    let reply = register_player(&url, "new", &service.url);
     assert_eq!(reply["status"], "ACCEPTED", "{reply}");
-    let document = |host: &str| {
-        let get =
-            format!("bytes GET /league.json HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~");
-        sent(&url, expanded(&get, &url).as_bytes(), TIME_LIMIT, false)
+    let bytes = |request: &str| {
+        let request = expanded(&format!("bytes {request}"), &url);
+        sent(&url, request.as_bytes(), TIME_LIMIT, false)
     };
-    wait_until("a request from this machine reads the endpoint", || {
-        document("localhost").contains(player)
-    });
-    let foreign = document("evil.example");
+    let get = |page: &str, host: &str| {
+        bytes(&format!(
+            "GET /{page} HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~"
+        ))
+    };
+    let private = [&*service.url, "a secret"];
+    wait_until(
+        "this machine reads the endpoint, and what it answers",
+        || {
+            let document = get("league.json", "localhost");
+            private.iter().all(|words| document.contains(words))
+        },
+    );
+    let foreign = get("league.json", "evil.example");
     assert!(foreign.starts_with("HTTP/1.1 200"), "{foreign}");
-    assert!(!foreign.contains(player), "{foreign}");
+    let report = get("report.html", "localhost");
+    check_contains(&report, "answered HTTP 418");
+    for page in [foreign, report] {
+        assert!(!private.iter().any(|words| page.contains(words)), "{page}");
+    }
 
     // The reason of a rejection under that name is the name, and not the address 0.0.0.0.
-    let request = player_registration("a", player, None);
-    let post =
-        format!("bytes POST /mcp HTTP/1.1~Host: evil.example~Connection: close~LENGTH~~{request}");
-    sent(&url, expanded(&post, &url).as_bytes(), TIME_LIMIT, false);
+    let request = player_registration("a", "http://localhost:65000/mcp", None);
+    bytes(&format!(
+        "POST /mcp HTTP/1.1~Host: evil.example~Connection: close~LENGTH~~{request}"
+    ));
     manager.line("but the request came from a foreign Host name (a tunnel or a proxy)");
 }
 
 #[test]
-fn refusals_are_logged_with_code_and_field() {
-    let (test, manager) = with_manager("");
-    let url = manager.url();
-    let last = |event: &str| test.logged(event).pop().unwrap();
-    let long = "x".repeat(4_000);
-    let body = json!({"league_id": LEAGUE, "query_type": "any"});
-    let query = message("LEAGUE_QUERY", "player:P99", body);
-    let long_texts = format!(r#"sender="{long}";conversation_id="{long}";league_id=7"#);
-    for (edits, field) in [
-        ("", "auth_token"),
-        ("-league_id", "league_id"),
-        ("-message_type", "message_type"),
-        (&long_texts, "league_id"),
-    ] {
-        let refused = ask(&url, "league_query", golden::edited(query.clone(), edits));
-        assert_eq!(refused["context"]["field"], field, "{edits:.80}");
-        let (received, sent) = (last("message_received"), last("message_sent"));
-        let logged = [&sent["error_code"], &sent["field"]];
-        assert_eq!(logged, [&refused["error_code"], &json!(field)], "{sent}");
-        let lengths = [&received, &sent].map(|line| line.to_string().len());
-        assert!(lengths[0] < 1_500 && lengths[1] < 2_000, "{lengths:?}");
-    }
-    // The reply shows the refused token, and the log does not.
-    register_player(&url, "P01", "http://localhost:1/mcp");
-    let guess = format!("tok-p01-{}", "0".repeat(32));
-    let mut guessing = with_field(&query, "auth_token", json!(guess));
-    guessing["sender"] = json!("player:P01");
-    guessing["conversation_id"] = json!(guess);
-    let refused = send(&url, &guessing);
-    assert_eq!(refused["context"]["provided_token"], guess);
-    let logged = last("message_sent");
-    let context = &logged["message"]["context"];
-    assert_eq!(context["provided_token"], "tok-p01-***");
-    assert_eq!(logged["conversation_id"], "tok-p01-***");
-    assert_eq!(logged["level"], "WARNING");
-    let (_, fraction) = text_of(&logged["timestamp"]).split_once('.').unwrap();
-    assert_eq!(fraction.len(), 4, "{logged}");
-    call(&url, "join_league", json!({}));
-    manager.line("127.0.0.1 asked for join_league, which does not exist; players register with");
-    call(&url, "resources/list", json!({})); // a method of MCP is no lost student
-    assert_eq!(
-        last("not_found")["message"],
-        "127.0.0.1 asked for resources/list"
-    );
-    call(&url, "join_now", json!({}));
-    manager.line("127.0.0.1 asked for join_now");
-    assert!(!manager.output_so_far().contains("resources/list"));
-
-    call_tool(&url, "start_league", json!({}));
-    assert_eq!(last("fields_supplied")["level"], "WARNING");
-    // A tool that every caller may call fills no disk.
-    call(&url, "get_standings", json!({"x": "x".repeat(9_000)}));
-    assert!(last("tool_called").to_string().len() < 1_000);
+fn logs_golden() {
+    story::run("logs");
 }
 
 #[test]
-fn refusals_are_logged_at_a_limited_rate() {
+fn lines_of_callers_are_limited_in_number() {
     let (test, manager) = with_manager("");
     let url = manager.url();
-    let query = |token: Option<&str>| {
-        let body = json!({"league_id": LEAGUE, "query_type": "GET_STANDINGS", "auth_token": token});
-        send(&url, &message("LEAGUE_QUERY", "player:P01", body))
+    let token = token_of(&register_player(&url, "P01", "http://127.0.0.1:1/mcp"));
+    let query = |player: &str, token: Option<&str>| {
+        let body = json!({
+            "timestamp": "2001-01-01T00:00:00Z", "league_id": LEAGUE, "query_type": "GET_STANDINGS",
+            "auth_token": token,
+        });
+        message("LEAGUE_QUERY", player, body)
     };
-    // A caller that is rejected, that calls an unknown method, that sends no token or a wrong one.
-    let requests: [(&str, &dyn Fn() -> Value); 4] = [
-        (r#""status":"REJECTED""#, &|| {
-            register_player(&url, "new", "nowhere")
-        }),
-        ("not_found", &|| call(&url, &"m".repeat(9_000), json!({}))),
-        (r#""error_code":"E011""#, &|| query(None)),
-        (r#""error_code":"E005""#, &|| query(Some("tok-p01-no"))),
+    // A caller that is rejected, that calls an unknown method, that sends no token or a wrong one, that
+    // nobody knows, and a player with a wrong clock.
+    let requests = [
+        ("REJECTED", player_registration("new", "nowhere", None)),
+        (
+            "not_found",
+            message(&"m".repeat(3_000), "player:P01", json!({})),
+        ),
+        ("E011", query("player:P01", None)),
+        ("E012", query("player:P01", Some("tok-p01-no"))),
+        ("E005", query("player:P02", Some("tok-p02-no"))),
+        ("LEAGUE_QUERY_RESPONSE", query("player:P01", Some(&token))),
     ];
-    let lines_with = |words: &str| -> Vec<String> {
+    let lines_with = |words: &str| {
         let lines = test.logs().into_iter().map(|line| line.to_string());
-        lines.filter(|line| line.contains(words)).collect()
+        lines.filter(|line| line.contains(words)).count()
     };
     let (begun, mut sent) = (Instant::now(), 0);
-    wait_until("lines are left out, and counted in one line", || {
-        requests.iter().for_each(|(_, send)| drop(send()));
-        sent += 1;
-        let is_limited = |(words, _): &(&str, _)| lines_with(words).len() < sent;
-        sent % 100 == 0 && requests.iter().all(is_limited) && !lines_with("not_logged").is_empty()
+    wait_until("lines of each kind are left out, and counted", || {
+        for _ in 0..100 {
+            requests
+                .iter()
+                .for_each(|(_, request)| drop(send(&url, request)));
+        }
+        sent += 100;
+        requests.iter().all(|(words, _)| lines_with(words) < sent) && lines_with("not_logged") > 0
     });
     let most = 100 * (2 + begun.elapsed().as_secs() as usize);
-    for (words, _) in requests {
+    let words = requests.iter().map(|(words, _)| *words);
+    for words in words.chain(["message_received", "clock_skew"]) {
         let lines = lines_with(words);
-        assert!((2..=most).contains(&lines.len()), "{words}: {most}");
-        assert!(lines.iter().all(|line| line.len() < 1_000), "{lines:?}");
+        assert!(
+            (1..=most).contains(&lines),
+            "{lines} with {words}, at most {most}"
+        );
     }
+    assert!(
+        test.logs()
+            .iter()
+            .all(|line| line.to_string().len() < 1_000)
+    );
 }
 
 /// Returns the reaction of a peer that a row of the script names: status and body of the reply, or
@@ -370,10 +406,14 @@ fn answering(row: &str) -> FakeReply {
     }
 }
 
+fn client() -> Client {
+    let log = Log::new(&TestLeague::new("").folder, "test");
+    Client::new("referee:REF01", Arc::new(log))
+}
+
 #[test]
 fn answers_golden() {
-    let log = Arc::new(Log::new(&TestLeague::new("").folder, "test"));
-    let client = &Client::new("referee:REF01", log);
+    let client = &client();
     golden::run_scripts("answers", || {
         move |command: &str| {
             let about = MessageContext {
@@ -412,8 +452,7 @@ fn localhost_is_either_loopback_address() {
         return print_left_out("an agent at ::1, which this machine does not have");
     };
     let agent = FakeAgent::serving(listener, |_, _| acknowledgement());
-    let log = Arc::new(Log::new(&TestLeague::new("").folder, "test"));
-    let client = Client::new("referee:REF01", log);
+    let client = client();
     let url = agent.url.replace("[::1]", "localhost");
     let to = Peer::manager(&url, TIME_LIMIT);
     assert_eq!(client.ping(&to, ""), Ok(()));
@@ -438,62 +477,51 @@ fn any_json(rng: &mut Rng) -> Value {
     let [a, b] = [(); 2].map(|()| rng.choice(values).unwrap().clone());
     match rng.u8(..8) {
         0 => json!([a, b]),
-        1 => json!({"match_id": a, b.to_string(): a}),
+        1 => json!({"match_id": a, "P01": b}),
         _ => a,
     }
 }
 
-/// Changes or removes one random part of a value.
-fn mutate(rng: &mut Rng, value: &mut Value) {
-    let deeper = rng.u8(..4) > 0;
-    match value {
-        Value::Object(object) if deeper && !object.is_empty() => {
-            let key = rng.choice(object.keys()).unwrap().clone();
-            match rng.u8(..4) {
-                0 => drop(object.remove(&key)),
-                _ => mutate(rng, &mut object[&key]),
-            }
-        }
-        Value::Array(list) if deeper && !list.is_empty() => {
-            let place = rng.usize(..list.len());
-            mutate(rng, &mut list[place]);
-        }
-        other => *other = any_json(rng),
-    }
+/// Changes or removes one random part of an object.
+fn mutate(rng: &mut Rng, whole: &mut Value) {
+    let mut paths = Vec::new();
+    add_paths(whole, "", &mut paths);
+    let Some(path) = rng.choice(paths) else {
+        return;
+    };
+    let value = any_json(rng); // a null removes
+    set(whole, &pointer(&path), value);
 }
 
-/// Returns a random body: bytes, JSON, or a message of an example that this kind of agent accepts,
-/// with changes: bare, called as a method, or called as a tool.
+/// Returns a random body: a message of an example that this kind of agent accepts, called as a method
+/// or as a tool, and with changes anywhere.
 fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<u8> {
     let specs: Vec<&MessageSpec> = MessageSpec::accepted_by(kind).collect();
-    let spec = *rng.choice(&specs).unwrap();
-    let example = examples
+    let spec = rng.choice(&specs).unwrap();
+    let mut of_type = examples
         .iter()
-        .find(|example| example["message_type"] == spec.message_type);
-    let mut message = match example {
-        None => any_json(rng),
-        Some(example) => message_of(&example["json"]).clone(),
-    };
-    if message.is_object() && rng.bool() && !spec.method.starts_with("register") {
-        message["timestamp"] = json!(now());
-        message["sender"] = json!("player:P02");
-        message["auth_token"] = json!(token);
+        .filter(|example| example["message_type"] == spec.message_type);
+    let example = of_type.next().map(|example| message_of(&example["json"]));
+    let mut message = example.cloned().unwrap_or(json!({}));
+    if rng.bool() && !spec.method.starts_with("register") {
+        for (key, text) in [
+            ("timestamp", &*now()),
+            ("sender", "player:P02"),
+            ("auth_token", token),
+        ] {
+            message[key] = text.into();
+        }
     }
-    (0..rng.u8(..3)).for_each(|_| mutate(rng, &mut message));
-    let call = |method: &str, params: Value| json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
-    let mut whole = match rng.u8(..8) {
-        0 => return (0..rng.usize(..200)).map(|_| rng.u8(..)).collect(),
-        1 => any_json(rng),
-        2 => message,
-        3 => call(
+
+    let (method, params) = match rng.bool() {
+        true => (spec.method, message),
+        false => (
             "tools/call",
             json!({"name": spec.method, "arguments": message}),
         ),
-        _ => call(spec.method, message),
     };
-    if rng.u8(..5) == 0 {
-        mutate(rng, &mut whole);
-    }
+    let mut whole = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    (0..rng.u8(..4)).for_each(|_| mutate(rng, &mut whole));
     let mut bytes = whole.to_string().into_bytes();
     if rng.u8(..10) == 0 {
         *rng.choice(&mut bytes).unwrap() = rng.u8(..);
@@ -503,32 +531,25 @@ fn body(rng: &mut Rng, kind: AgentKind, token: &str, examples: &[Value]) -> Vec<
 
 #[test]
 fn random_requests_do_not_change_standings() {
-    let running = Running::new();
-    let table = || ask(&running.manager.url(), "get_standings", json!({}));
-    let before = table();
-    assert_eq!(before["standings"][0]["played"], 1);
     let examples: Vec<Value> = json_of(include_str!("../examples.json"));
-    thread::scope(|scope| {
-        for (seed, (kind, url)) in (0..).zip(running.agents()) {
-            let (token, examples) = (&running.peer_token, &examples);
-            scope.spawn(move || {
-                let rng = &mut Rng::with_seed(seed);
-                for case in 0..700 {
-                    let body = body(rng, kind, token, examples);
-                    let (status, reply) = http("POST", &url, "", &body);
-                    let sent = String::from_utf8_lossy(&body);
-                    let row = format!("{kind} {case}: {sent}\n{status} {reply}");
-                    match status {
-                        202 => assert!(reply.is_empty(), "{row}"),
-                        200 => assert!(is_reply(&json_of(&reply)), "{row}"),
-                        _ => panic!("{row}"),
-                    }
-                }
-            });
+    let rng = &mut Rng::with_seed(0);
+    in_running_league(|agents, token| {
+        let table = || ask(&agents[0].1, "get_standings", json!({}));
+        let before = table();
+        assert_eq!(before["standings"][0]["played"], 1);
+        for (kind, url) in agents.iter().cycle().take(2_100) {
+            let body = body(rng, *kind, token, &examples);
+            let (status, reply) = http("POST", url, "", &body);
+            let sent = String::from_utf8_lossy(&body);
+            let is_right = match status {
+                202 => reply.is_empty(),
+                200 => is_reply(&json_of(&reply)),
+                _ => false,
+            };
+            assert!(is_right, "{kind}: {sent}\n{status} {reply}");
         }
+        assert_eq!(table(), before);
     });
-    assert_eq!(table(), before);
-    running.end();
 }
 
 /// Returns true for a JSON-RPC reply without an internal error, and for a bare reply to a bare
@@ -538,6 +559,7 @@ fn is_reply(reply: &Value) -> bool {
         return reply["message_type"].is_string() || reply["status"] == "ok";
     }
     reply["jsonrpc"] == "2.0"
+        && reply.get("id").is_some()
         && reply.get("result").is_some() != reply.get("error").is_some()
         && reply["error"]["code"] != -32603
 }

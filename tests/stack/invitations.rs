@@ -1,5 +1,5 @@
-//! The invitations, moves and lines of a player without a network: `tests/scripts/invitations`, and
-//! repeated and failed calls of `choose`.
+//! The decisions, moves and lines of a player without a network: `tests/scripts/player` and
+//! `tests/scripts/invitations`, and repeated and failed calls of `choose`.
 
 use super::support::fake::{message_of_line, notice, told};
 use super::support::{TestLeague, golden, json_of};
@@ -7,7 +7,7 @@ use league::json::decode;
 use league::net::agent::HandlerError;
 use league::player::display;
 use league::player::history::History;
-use league::player::invitations::{Invitations, Moves};
+use league::player::invitations::Moves;
 use league::player::state::{Pause, PlayerState, Sender, Step};
 use league::program::credentials::Credentials;
 use league::program::terminal::describe_refusal;
@@ -21,55 +21,11 @@ use std::sync::{Arc, Barrier};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Returns `ok` or the code of a refusal.
-fn code<T>(outcome: Result<T, ProtocolError>) -> String {
-    outcome.map_or_else(|refusal| refusal.code.to_string(), |_| "ok".into())
-}
-
-/// Does what a line says: a verb, the match, the token (`-`: none) and the conversation, like
-/// `invites R1M1 true b`. Returns the outcome. A token is announced next to the matches, or, with
-/// the verb `inside`, as other managers do, in the match.
-/// `is_proved`: the manager proves itself.
-fn done(invitations: &mut Invitations, line: &str, is_proved: bool) -> String {
-    let mut words = line.split(' ').chain(["-"; 3]);
-    let [verb, id, token, conversation] = [(); 4].map(|()| words.next().unwrap());
-    let token = match token {
-        "-" => "null".into(),
-        token => format!("\"{token}\""),
-    };
-    let conversation = conversation.replace('-', "a");
-    let player = if verb == "others" { "P02" } else { "P01" };
-    let place = match verb {
-        "inside" => "/matches/0/match_token",
-        "announces" | "others" => "match_token",
-        _ => "auth_token",
-    };
-    let line = match verb {
-        "invites" => format!("true invites {id}"),
-        "speaks" => format!("true asks {id}"),
-        _ => format!(
-            "manager announces {id} /matches/0/player_A_id=P03 /matches/0/player_B_id={player}"
-        ),
-    };
-    let line = format!("{line} {place}={token} conversation_id={conversation}");
-    let parsed: IncomingMessage<PlayerRequest> = parse(&message_of_line(&line)).unwrap();
-    match parsed.message {
-        PlayerRequest::GameInvitation(invitation) => {
-            code(invitations.join(&parsed.envelope, &invitation, is_proved))
-        }
-        PlayerRequest::RoundAnnouncement(round) => {
-            invitations.announce("P01", &round);
-            String::new()
-        }
-        _ => code(invitations.find(&parsed.envelope, id)),
-    }
-}
-
 /// Returns the line in the terminal of the player about a GAME_ERROR, the result of a match of Ada (P01) and
 /// Bob (P02), a LEAGUE_COMPLETED, or a message that is refused for a reason.
 fn output(command: &str) -> String {
     let (refused, message) = command.split_once(": ").unwrap();
-    let message: Value = json_of(&message.replace("LONG", &"\\u001b[2J".repeat(9_000)));
+    let message: Value = json_of(&message.replace("LONG", &"\\u001b".repeat(9_000)));
     match refused {
         "error" => display::game_error(&decode::<GameError>(&message).unwrap()),
         "result" => display::result(&decode(&message).unwrap(), "P01", "P02", "Bob"),
@@ -85,54 +41,34 @@ fn output(command: &str) -> String {
 }
 
 #[test]
-fn invitations_golden() {
-    golden::run_scripts("invitations", || {
-        let mut state = (Invitations::new(true), false);
-        move |command: &str| run_command(&mut state, command)
-    });
-}
-
-fn run_command((invitations, is_proved): &mut (Invitations, bool), command: &str) -> String {
-    match command.split_once(' ').unwrap_or((command, "")) {
-        ("fresh", manager) => {
-            *invitations = Invitations::new(manager != "unchecked");
-            *is_proved = manager == "proved";
-        }
-        ("says", message) => return output(message),
-        ("hundred", _) => {
-            let lines = (1..=100).map(|n| format!("invites S{n} strange a"));
-            lines.for_each(|line| assert_eq!(done(invitations, &line, false), "ok", "{line}"));
-        }
-        ("announced", id) => return invitations.is_announced(id).to_string(),
-        _ => return done(invitations, command, *is_proved),
-    }
-    String::new()
-}
-
-#[test]
 fn player_golden() {
-    golden::run_scripts("player", || {
-        let mut story = Story::new(Arc::new(TestLeague::new("")));
-        move |command: &str| story.run(command)
-    });
+    for folder in ["invitations", "player"] {
+        golden::run_scripts(folder, || {
+            let mut story = Story::new(Arc::new(TestLeague::new("")), "proved");
+            move |command: &str| story.run(command)
+        });
+    }
 }
 
-/// A player of a manager that proves itself. The time passes only where a line says so.
+/// A player, and its manager: a `proved` one proves itself, with an `unchecked` one tokens are not
+/// checked. The time passes only where a line says so.
 struct Story {
     test: Arc<TestLeague>,
     state: PlayerState,
+    proves_itself: bool,
     begun: Instant,
-    /// The newest message that has no answer yet.
+    /// The messages that have no answer yet.
     waiting: Vec<(Sender, PlayerRequest)>,
 }
 
 impl Story {
-    fn new(test: Arc<TestLeague>) -> Story {
-        let mut state = PlayerState::new(true);
+    fn new(test: Arc<TestLeague>, manager: &str) -> Story {
+        let mut state = PlayerState::new(manager != "unchecked");
         state.history = History::open(&test.folder.join("P01"), "P01", "league", false).unwrap();
         Story {
             test,
             state,
+            proves_itself: manager == "proved",
             begun: Instant::now(),
             waiting: Vec::new(),
         }
@@ -141,10 +77,17 @@ impl Story {
     fn run(&mut self, command: &str) -> String {
         let (word, rest) = command.split_once(' ').unwrap_or((command, ""));
         match word {
+            "says" => return golden::with_repeats_folded(&output(rest)),
+            "fresh" => *self = Story::new(Arc::clone(&self.test), rest),
             "registers" => self.state.table.clear(),
             "restart" => {
                 self.state.history.write().unwrap();
-                *self = Story::new(Arc::clone(&self.test));
+                *self = Story::new(Arc::clone(&self.test), "proved");
+            }
+            "hundred" => {
+                let line = |n: u32| format!("strange invites S{n}");
+                let replies = (1..=100).map(|n| self.handle(&line(n), self.begun));
+                assert!(replies.into_iter().all(|reply| reply == "joins"));
             }
             "remembers" => {
                 let matches = self.state.history.matches();
@@ -160,14 +103,12 @@ impl Story {
                     [winner, "has", "won", id] => json!({"matches": [recorded(id, winner)]}),
                     _ => panic!("{command}"),
                 };
-                return self
-                    .state
-                    .learn("P01", data.as_object().unwrap())
-                    .join("\n");
+                let lines = self.state.learn("P01", data.as_object().unwrap());
+                return lines.join("\n");
             }
-            seconds => {
-                let now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap());
-                return self.handle(rest, now);
+            word => {
+                let (line, seconds) = word.parse().map_or((command, 0.0), |time| (rest, time));
+                return self.handle(line, self.begun + Duration::from_secs_f64(seconds));
             }
         }
         String::new()
@@ -178,7 +119,7 @@ impl Story {
         let (mut from, mut message) = match line {
             "again" if self.waiting.is_empty() => return "nothing waits".into(),
             "again" => self.waiting.remove(0),
-            _ => incoming(line, now),
+            _ => incoming(line, now, self.proves_itself),
         };
         let text = match self.state.handle(&mut from, &mut message, now) {
             Ok(Step::Reply(None)) => return "ok".into(),
@@ -200,7 +141,7 @@ impl Story {
 }
 
 /// Returns a message that comes now: `true invites R1M1`, or `table 1 0` with our victories and defeats.
-fn incoming(line: &str, now: Instant) -> (Sender, PlayerRequest) {
+fn incoming(line: &str, now: Instant, proves_itself: bool) -> (Sender, PlayerRequest) {
     let packet = match line.split(' ').collect::<Vec<_>>()[..] {
         ["table", wins, losses] => {
             let [wins, losses] = [wins, losses].map(|text| text.parse::<u32>().unwrap());
@@ -222,7 +163,7 @@ fn incoming(line: &str, now: Instant) -> (Sender, PlayerRequest) {
             manager: String::new(),
             endpoint: String::new(),
             token: Some("tok-own".into()),
-            proves_itself: true,
+            proves_itself,
             is_over: false,
             folder: "".into(),
         }),

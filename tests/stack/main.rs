@@ -1,11 +1,9 @@
 //! The tests of the library and of its three programs.
 
-mod alone;
 mod attacks;
 mod config;
 mod contacts;
 mod damaged_files;
-mod flood;
 mod games;
 mod http;
 mod invitations;
@@ -17,7 +15,6 @@ mod mcp;
 mod outbox;
 mod player;
 mod protocol;
-mod random_leagues;
 mod referees;
 mod restart;
 mod rules;

@@ -2,12 +2,13 @@
 //! has a clock of its own: silence takes the whole limit, any other act than `well` one second. The
 //! script `answers` has the failures of a call, and `http.rs` runs it.
 
+use super::rules::policy;
 use super::support::golden::{self, edited};
 use super::support::offline::{rules, usual};
 use league::games::{self, Game, even_odd, match_result, tic_tac_toe};
 use league::json::decode;
 use league::net::call_error::CallError;
-use league::program::config::{Backoff, RetryPolicy, Seconds, SystemFile};
+use league::program::config::{Seconds, SystemFile};
 use league::protocol::{
     Call, ChooseMoveCall, ChooseParityCall, ErrorCode, GameError, GameInvitation, GameOver,
     GameResult, MatchEntry, Message, ProtocolError, ResultStatus, fill_defaults, parse,
@@ -50,7 +51,7 @@ fn read<R: Message>(mut reply: Value) -> Result<R, CallError> {
 }
 
 /// Returns the reply of a player that does as the script says: `silence`, `well`, `well but EDITS`,
-/// `says JSON`, or the name of a failure.
+/// `refuses CODE FIELD PROBLEM`, `restarted`, `says JSON`, or the name of a failure.
 fn reply<C: Call<Reply: Message>>(
     act: &str,
     question: &C,
@@ -63,6 +64,15 @@ fn reply<C: Call<Reply: Message>>(
             let edits = rest.trim_start_matches("but ");
             return read(edited(good(question, id), edits));
         }
+        "refuses" => {
+            let words: Vec<&str> = rest.splitn(3, ' ').collect();
+            return read(
+                json!({"message_type": "GAME_ERROR", "match_id": "R1M1", "error_code": words[0],
+                "affected_player": id, "error_description": "NOT_YET", "action_required": "X",
+                "context": {"field": words[1], "problem": words[2]}}),
+            );
+        }
+        "restarted" => return reply("refuses E015 match_id not joined", question, id, limit),
         "says" => return read(serde_json::from_str(rest).unwrap()),
         "silence" => CallError::Timeout(limit),
         "refused" => CallError::Unreachable(format!("connection refused{rest}")),
@@ -81,10 +91,9 @@ fn reply<C: Call<Reply: Message>>(
 struct Script {
     game: &'static Game,
     config: SystemFile,
-    /// The outcome can be saved.
-    can_save: bool,
-    /// The state in which the match is given to another referee.
-    taken_at: String,
+    /// `fixed` pauses, an outcome that is `unkept`, or the state in which the match is given to
+    /// another referee.
+    setting: String,
     log: Mutex<MatchLog>,
 }
 
@@ -107,22 +116,20 @@ impl Script {
     fn new(command: &str) -> Script {
         let (setting, acts) = command.split_once(": ").unwrap_or(("", command));
         let (a, b) = acts.split_once(" vs ").unwrap_or(("well", acts));
-        let script = |acts: &str| acts.split(", ").map(String::from).collect();
+        let repeated = |act: &str| match act.strip_suffix(" 3 times") {
+            Some(act) => vec![act.into(); 3],
+            None => vec![act.into()],
+        };
+        let script = |acts: &str| acts.split(", ").flat_map(repeated).collect();
         let is_board = setting.ends_with("tic_tac_toe");
-        let is_fixed = setting == "fixed";
         let mut config = rules().system;
         config.timeouts.game_join_ack_timeout_sec = Seconds(Duration::from_secs(5));
         config.timeouts.move_timeout_sec = Seconds(Duration::from_secs(30));
-        config.retry_policy = RetryPolicy {
-            max_retries: 3,
-            base_delay_sec: Seconds(Duration::from_secs(2)),
-            backoff_strategy: [Backoff::Exponential, Backoff::Fixed][usize::from(is_fixed)],
-        };
+        config.retry_policy = policy(3, ["exponential", "fixed"][usize::from(setting == "fixed")]);
         Script {
             game: [&even_odd::GAME, &tic_tac_toe::GAME][usize::from(is_board)],
             config,
-            can_save: setting != "unkept",
-            taken_at: setting.to_string(),
+            setting: setting.into(),
             log: Mutex::new(MatchLog {
                 scripts: [script(a), script(b)],
                 ..MatchLog::default()
@@ -165,6 +172,9 @@ impl Script {
                 assert_eq!(error.error_code.name(), error.error_description);
                 assert_eq!((&*error.match_id, &*error.affected_player), ("R1M1", *id));
                 assert!(error.consequence.is_some(), "{error:?}");
+                let context = error.context.as_ref().unwrap();
+                assert!(context["problem"].is_string());
+                assert_eq!(context["expected"], error.action_required);
                 assert!(json!(error).to_string().len() < 5000, "{error:?}");
             }
         }
@@ -187,18 +197,14 @@ impl Script {
 
     fn note(&self, seat: usize, line: &str) {
         let now = self.time_elapsed().as_secs();
-        self.log().lines[seat].push(format!("t={now}s {line}"));
+        assert!(self.log().results.is_empty(), "{line} after the end");
+        self.log().lines[seat].push(format!("{now}s {line}\n"));
     }
 }
 
 /// Returns the time of t=0s.
 fn zero() -> Timestamp {
     Timestamp::parse("2025-01-15T10:30:00Z").unwrap()
-}
-
-/// Returns the seconds from t=0s to a time.
-fn at(time: Timestamp) -> u64 {
-    time.abs_diff(zero()).as_secs()
 }
 
 impl MatchIo for Script {
@@ -213,21 +219,20 @@ impl MatchIo for Script {
             GameInvitation::NAME => "WAITING_FOR_PLAYERS",
             _ => "COLLECTING_CHOICES",
         };
-        if self.taken_at == state {
+        if self.setting == state {
             return Err(CallError::Local("the match is no longer ours".into()));
         }
-        let limit_sec = timeout.as_secs();
         let body = json!(question);
-        let line = match name {
-            ChooseParityCall::NAME => {
-                let deadline = at(decode(&body["deadline"]).unwrap());
-                format!("{name}, {limit_sec} s, deadline t={deadline}s")
+        if name != GameInvitation::NAME {
+            let deadline: Timestamp = decode(&body["deadline"]).unwrap();
+            assert_eq!(deadline, self.clock().plus(timeout));
+        }
+        let line = match body["position"].as_str() {
+            None => format!("{name} {}s", timeout.as_secs()),
+            Some(position) => {
+                let position = position.replace('\n', "/").replace(' ', "");
+                format!("{name} {} {position}", body["move_number"])
             }
-            ChooseMoveCall::NAME => {
-                let position = body["position"].as_str().unwrap().replace('\n', "/");
-                format!("{name} {}, position {position}", body["move_number"])
-            }
-            _ => format!("{name}, {limit_sec} s"),
         };
         self.note(seat, &line);
         let act = self.log().scripts[seat].pop_front();
@@ -243,10 +248,8 @@ impl MatchIo for Script {
     }
 
     fn send_result(&self, result: GameOver) {
-        let is_saved = self.log().saved.len() == 1 && self.can_save;
+        let is_saved = self.log().saved.len() == 1 && self.setting != "unkept";
         assert!(is_saved, "sent before it is saved");
-        self.note(0, "GAME_OVER");
-        self.note(1, "GAME_OVER");
         self.log().results.push(result);
     }
 
@@ -264,15 +267,18 @@ impl MatchIo for Script {
             None => error.action_required.clone(),
             Some(retry) => {
                 let next = match retry.next_retry_at {
-                    Some(time) => format!("next at t={}s", at(time)),
-                    None => format!("{} s left", retry.time_remaining.unwrap()),
+                    Some(time) => format!("again {}s", time.abs_diff(zero()).as_secs()),
+                    None => format!("{}s left", retry.time_remaining.unwrap()),
                 };
                 let (attempt, max_attempts) = (retry.retry_count, retry.max_retries);
-                format!("attempt {attempt} of {max_attempts}, {next}")
+                format!("{attempt}/{max_attempts} {next}")
             }
         };
-        self.note(seat, &format!("GAME_ERROR {}, {next}", error.error_code));
-        self.log().errors[seat].push(error);
+        self.note(seat, &format!("{} {next}", error.error_code));
+        let mut log = self.log();
+        let is_called = log.lines[seat].concat().contains("_CALL");
+        assert_eq!(error.action_required.ends_with("_RESPONSE"), is_called);
+        log.errors[seat].push(error);
     }
 
     fn config(&self) -> &SystemFile {
@@ -297,55 +303,55 @@ impl MatchIo for Script {
     }
 
     fn save(&self, outcome: &GameResult) -> Result<(), Aborted> {
-        if self.taken_at == "DRAWING_NUMBER" {
+        if self.setting == "DRAWING_NUMBER" {
             return Err(Aborted);
         }
         self.log().saved.push(outcome.clone());
-        self.can_save.then_some(()).ok_or(Aborted)
+        (self.setting != "unkept").then_some(()).ok_or(Aborted)
     }
 }
 
-/// Returns status, winner, points and reason in one line.
-fn describe(outcome: Option<&GameResult>) -> String {
-    let Some(outcome) = outcome else {
-        return "no outcome".into();
-    };
-    let winner = outcome.winner_player_id.as_deref().unwrap_or("none");
-    let score = match_result(outcome, &usual()).score;
-    let [a, b] = ["P01", "P02"].map(|id| score.get(id).unwrap());
-    let (status, reason) = (outcome.status, outcome.reason.as_deref().unwrap());
-    format!("{status}, winner {winner}, score {a}-{b}: {reason}")
-}
-
-/// Plays a match. Returns the messages to each player that has a script, the context of the first
-/// error of P02, and the outcome; for `whole: …` the outcome as the players and the manager get it.
-fn run_command(command: &str) -> String {
+/// Plays a match. Returns the messages to each player that has a script; and what the first error of P02
+/// has besides the outcome, with the outcome. For `whole: …` the outcome as the players and the manager
+/// get it.
+fn run_command(command: &str) -> [String; 2] {
     let script = Script::new(&command.replace("LONG", &r"\u001b".repeat(1500))); // six bytes each
     let outcome = script.play();
     if command.starts_with("whole") {
         let outcome = outcome.unwrap();
         let sent = [json!(outcome), json!(match_result(&outcome, &usual()))];
-        return sent.map(|message| format!("{message}\n")).concat();
+        let sent = sent.map(|message| format!("{message}\n"));
+        return [String::new(), sent.concat()];
     }
+    let end = outcome.map_or("no outcome".into(), |outcome| {
+        let seconds = script.time_elapsed().as_secs();
+        format!("{seconds}s {}", outcome.reason.unwrap())
+    });
     let log = script.log();
-    let mut output = String::new();
-    for (n, lines) in (1..).zip(&log.lines) {
-        for line in lines {
-            match n {
-                _ if command.contains(" vs ") => output += &format!("P0{n} {line}\n"),
-                2 => output += &format!("{line}\n"),
-                _ => {} // P01 plays well
-            }
+    let [first, second] = log.lines.each_ref().map(|lines| lines.concat());
+    let steps = match command.contains(" vs ") {
+        true => format!("P01\n{first}P02\n{second}"),
+        false => second, // P01 plays well
+    };
+    let context = log.errors[1]
+        .first()
+        .and_then(|error| error.context.as_ref());
+    let mut others = String::new();
+    for (field, value) in context.into_iter().flatten() {
+        let text = value.as_str().map_or(value.to_string(), String::from);
+        match &**field {
+            "expected" if end.contains("attempt") => {}
+            "problem" if end.contains(&text) => {}
+            "came" if end.contains(&text) => others += "came, as in the result\n",
+            _ => others += &format!("{field}: {text}\n"),
         }
     }
-    if let Some(error) = log.errors[1].first() {
-        output += &format!("context {}\n", json!(error.context));
-    }
-    count_escapes(output + &describe(outcome.as_ref()))
+    [steps, others + &end].map(count_escapes)
 }
 
 /// Writes the number of equal escapes behind the first one, in brackets.
-fn count_escapes(mut text: String) -> String {
+fn count_escapes(text: String) -> String {
+    let mut text = text.replace('\u{1b}', r"\u001b");
     for escape in [r"\u{1b}", r"\\u{1b}", r"\u001b", r"\\u001b"] {
         for count in (2..=600).rev() {
             if text.contains(&escape.repeat(2)) {
@@ -358,5 +364,15 @@ fn count_escapes(mut text: String) -> String {
 
 #[test]
 fn match_golden() {
-    golden::run_scripts("match", || run_command);
+    golden::run_scripts("match", || {
+        let mut before = String::new();
+        move |command: &str| {
+            let [steps, end] = run_command(command);
+            if steps == before {
+                return end;
+            }
+            before = steps;
+            before.clone() + &end
+        }
+    });
 }

@@ -2,6 +2,7 @@
 //! the tasks of a referee, and which results it reports (`tests/scripts/outbox`). The manager's journal
 //! is in `journal.rs`.
 
+use super::rules::policy;
 use super::support::offline::{judge, local, usual};
 use super::support::{TestLeague, files, golden, open_again};
 use league::games::{even_odd, match_result};
@@ -9,7 +10,6 @@ use league::json::decode;
 use league::net::call_error::CallError;
 use league::player::history::History;
 use league::player::{PastMatch, Turn};
-use league::program::config::{Backoff, RetryPolicy, Seconds};
 use league::program::storage::JsonLinesFile;
 use league::protocol::{GameResult, LeagueError, Parity, RoundAnnouncement};
 use league::referee::tasks::{Assignment, MANAGER, Sending, Task, Tasks};
@@ -83,7 +83,7 @@ impl Story {
         let begun = Instant::now();
         let mut story = Story {
             test: TestLeague::new(""),
-            tasks: Tasks::new(RETRIES),
+            tasks: no_tasks(),
             begun,
             now: begun,
             playing: Vec::new(),
@@ -100,8 +100,21 @@ impl Story {
         open_again(|| self.tasks.open(&folder, is_new)).unwrap();
     }
 
-    /// Runs a command. Returns what it has found, and all tasks if one has changed.
-    fn run(&mut self, command: &str) -> String {
+    /// Runs commands. Returns what they have found, and the tasks that have changed.
+    fn run(&mut self, line: &str) -> String {
+        let mut found: String = line.split("; ").map(|one| self.run_command(one)).collect();
+        let all = self.describe();
+        for task in all.lines().filter(|task| !self.shown.contains(task)) {
+            found += &format!("{task}\n");
+        }
+        for task in self.shown.lines().filter(|task| !all.contains(&task[..4])) {
+            found += &format!("{} is gone\n", &task[..4]);
+        }
+        self.shown = all;
+        found
+    }
+
+    fn run_command(&mut self, command: &str) -> String {
         let mut found = String::new();
         match command.split(' ').collect::<Vec<_>>()[..] {
             ["announce", id, tokens] => self.announce(id, tokens, OURS),
@@ -153,7 +166,7 @@ impl Story {
                 self.now = self.begun + Duration::from_secs_f64(seconds.parse().unwrap())
             }
             ["restart"] => {
-                self.tasks = Tasks::new(RETRIES);
+                self.tasks = no_tasks();
                 self.open(false);
             }
             ["register_anew"] => self.open(true),
@@ -163,11 +176,6 @@ impl Story {
             }
             ["settled"] => found = format!("settled: {}\n", self.tasks.are_settled()),
             _ => panic!("{command}: no such command"),
-        }
-        let all = self.describe();
-        if all != self.shown {
-            found += &all;
-            self.shown = all;
         }
         found
     }
@@ -207,28 +215,19 @@ impl Story {
     }
 
     fn describe(&mut self) -> String {
-        let mut rows = Vec::new();
-        for (id, task) in &self.tasks.by_match {
-            rows.push((
-                id.clone(),
-                task.state,
-                task.assignment.conversation_id.clone(),
-            ));
-        }
         let mut text = String::new();
-        for (id, state, conversation) in rows {
-            text += &format!("{id} {state:?}, {}\n", self.number(&conversation));
+        for (id, task) in self.tasks.by_match.clone() {
+            let number = self.number(&task.assignment.conversation_id);
+            text += &format!("{id} {:?}, {number}\n", task.state);
         }
         text
     }
 }
 
-/// The attempts and delays: 2 s, 4 s.
-const RETRIES: RetryPolicy = RetryPolicy {
-    max_retries: 3,
-    base_delay_sec: Seconds(Duration::from_secs(2)),
-    backoff_strategy: Backoff::Exponential,
-};
+/// Returns no tasks. The delays are 2 s and 4 s.
+fn no_tasks() -> Tasks {
+    Tasks::new(policy(3, "exponential"))
+}
 
 /// Returns a match of an announcement with these match tokens, for the referee at this endpoint.
 fn entry(id: &str, tokens: &str, referee: &str) -> Value {
@@ -273,7 +272,7 @@ fn answer_of(word: &str) -> Result<(), CallError> {
 /// Returns a task of a referee that P01 has won.
 pub fn decided_task(id: &str) -> Task {
     let entry = decode(&entry(id, "one", OURS)).unwrap();
-    let mut tasks = Tasks::new(RETRIES);
+    let mut tasks = no_tasks();
     tasks.accept(Assignment::new("league", 1, entry).unwrap());
     let mut task = tasks.by_match.remove(id).unwrap();
     task.result = Some(result_of("won"));

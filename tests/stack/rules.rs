@@ -2,8 +2,8 @@
 //! retries and the order of notifications as golden scripts of `tests/scripts/rules`.
 
 use super::contacts::{progress, result};
-use super::support::offline::{league_with, rules, scoring};
-use super::support::{golden, offline_league};
+use super::support::golden;
+use super::support::offline::{self, league_with, rules, scoring};
 use league::games::Scoring;
 use league::manager::notifications::Progress;
 use league::manager::schedule::round_robin;
@@ -62,7 +62,14 @@ fn table(row: &str) -> String {
         tiebreakers: ties.collect(),
         ..scoring(points.try_into().unwrap())
     };
-    offline_league::table(&league_with(rules, script))
+    offline::table(&league_with(rules, script))
+}
+
+/// Returns the players in the order of the table, with the usual points and these tie-breaks.
+fn order(matches: &str, ties: &str) -> String {
+    let table = table(&format!("3,1,0,0 {ties} {matches}"));
+    let players = table.lines().map(|line| &line[2..6]);
+    format!("{ties}{}\n", players.collect::<String>())
 }
 
 pub fn policy(max_retries: u32, strategy: &str) -> RetryPolicy {
@@ -109,6 +116,10 @@ fn rules_golden() {
     golden::run_scripts("rules", || {
         |command: &str| match command.split_once(' ').unwrap_or((command, "")) {
             ("table", row) => table(row),
+            ("order", row) => {
+                let (matches, ties) = row.split_once(": ").unwrap();
+                ties.split(' ').map(|ties| order(matches, ties)).collect()
+            }
             ("lacks", row) => {
                 let (received, newest) = row.split_once(" of ").unwrap();
                 lacking(progress(received), progress(newest))

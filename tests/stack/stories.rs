@@ -2,9 +2,8 @@
 //! the operator, and laws that hold in many leagues.
 
 use super::support::offline::{
-    caller, enter, happen, meta, play_round, referees, rules, seeded, start, started,
+    OfflineLeague, caller, enter, happen, meta, play_round, referees, rules, seeded, start, started,
 };
-use super::support::offline_league;
 use league::manager::league::League;
 use league::protocol::{AgentKind, AgentMeta};
 use serde_json::{Value, json};
@@ -13,7 +12,7 @@ use std::collections::BTreeSet;
 #[test]
 fn league_golden() {
     for folder in ["registration", "results", "control"] {
-        offline_league::play(folder);
+        OfflineLeague::run_scripts(folder);
     }
 }
 

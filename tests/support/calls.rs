@@ -1,8 +1,8 @@
 //! Requests of a test to an agent: bytes, HTTP requests, JSON-RPC calls and league messages.
 //!
-//! `message` adds the envelope to a body, `with_field` changes one field of a message, and `send`
-//! sends a message and returns the reply. No function checks a rule of the league, so a test can
-//! send a wrong message too.
+//! `message` adds the envelope to a body, `set` changes one field of a message, and `send` sends a
+//! message and returns the reply. No function checks a rule of the league, so a test can send a
+//! wrong message too.
 
 use super::{json_of, text_of, time_limit};
 use serde_json::{Value, json};
@@ -101,13 +101,6 @@ pub fn message_of(whole: &Value) -> &Value {
     inner.unwrap_or(whole)
 }
 
-/// Returns `message` with one field changed; a null removes the field.
-pub fn with_field(message: &Value, key: &str, value: Value) -> Value {
-    let mut changed = message.clone();
-    set(&mut changed, key, value);
-    changed
-}
-
 /// Changes one field of a value, named by its key or by a JSON pointer; a null removes the field.
 pub fn set(whole: &mut Value, pointer: &str, value: Value) {
     let (parent, key) = pointer.rsplit_once('/').unwrap_or(("", pointer));
@@ -134,12 +127,6 @@ pub fn now() -> String {
 /// Registers a player. Returns the manager's reply.
 pub fn register_player(manager: &str, id: &str, endpoint: &str) -> Value {
     send(manager, &player_registration(id, endpoint, None))
-}
-
-/// Registers a referee. Returns the manager's reply.
-pub fn register_referee(manager: &str, id: &str, endpoint: &str, matches: u32) -> Value {
-    let request = referee_registration(id, endpoint, matches, None);
-    send(manager, &request)
 }
 
 /// Returns a player's registration; with its token it registers again.

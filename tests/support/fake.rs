@@ -1,9 +1,7 @@
 //! A fake manager for tests of a single referee or player: its replies and its notifications. And
 //! the messages of a fake referee to a player.
 
-use super::{
-    FakeAgent, FakeReply, Gate, TestProcess, json_of, message, now, rows, send, set, text_of,
-};
+use super::{FakeAgent, FakeReply, json_of, message, now, rows, send, set, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -26,11 +24,26 @@ pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> FakeReply {
     FakeReply::Answer(message(message_type, "league_manager", body))
 }
 
-/// Rejects a registration.
-pub fn rejects(reason: &str, code: Option<&str>) -> FakeReply {
-    let body =
-        json!({"status": "REJECTED", "player_id": null, "reason": reason, "error_code": code});
-    FakeReply::Answer(message("LEAGUE_REGISTER_RESPONSE", "league_manager", body))
+/// Accepts a registration with an id and a token: `P02 tok-p02-0123`.
+pub fn accepts_as(request: &Value, words: &str) -> FakeReply {
+    let (id, token) = words.split_once(' ').unwrap();
+    match accepts(request, token, true) {
+        FakeReply::Answer(mut answer) => {
+            answer["player_id"] = id.into();
+            FakeReply::Answer(answer)
+        }
+        other => other,
+    }
+}
+
+/// Rejects a registration with a code, or `-`, and a reason: `E019 it has begun`.
+pub fn rejects(request: &Value, words: &str) -> FakeReply {
+    let message_type = text_of(&request["params"]["message_type"]);
+    let message_type = message_type.replace("REQUEST", "RESPONSE");
+    let (code, reason) = words.split_once(' ').unwrap();
+    let code = Some(code).filter(|code| *code != "-");
+    let body = json!({"status": "REJECTED", "reason": reason, "error_code": code});
+    FakeReply::Answer(message(&message_type, "league_manager", body))
 }
 
 /// Records a report, and accepts a registration.
@@ -53,28 +66,6 @@ pub fn status(status: &str, body: &str) -> FakeReply {
 /// Starts a manager that accepts every registration and records every report.
 pub fn manager() -> FakeAgent {
     FakeAgent::new(answers)
-}
-
-/// Starts a manager that names R1M1 with its token when it is asked for a player's next match.
-pub fn manager_with_next_match() -> FakeAgent {
-    FakeAgent::new(|request| {
-        if request["params"]["message_type"] != "LEAGUE_QUERY" {
-            return answers(request);
-        }
-        let next = json!({"match_id": "R1M1", "match_token": "tok-true"});
-        let body =
-            json!({"query_type": "GET_NEXT_MATCH", "success": true, "data": {"next_match": next}});
-        FakeReply::Answer(message("LEAGUE_QUERY_RESPONSE", "league_manager", body))
-    })
-}
-
-/// Starts a manager that replies only once the gate is open.
-pub fn manager_after(gate: &Gate) -> FakeAgent {
-    let gate = gate.clone();
-    FakeAgent::new(move |request| {
-        gate.pass();
-        answers(request)
-    })
 }
 
 /// Returns a notification with this token.
@@ -188,22 +179,4 @@ pub fn converse(url: &str, script: &str) {
         let reply = send(url, &message_of_line(words));
         assert_eq!(told(&reply), expected, "{line}: {reply}");
     }
-}
-
-/// A match whose invitation came before the player was restarted: a question is refused in silence,
-/// since the referee invites again, and the result is shown.
-const RESTARTED: &str = "
-strange ends R1M1 P01 round_id=1: E015
-manager announces R1M1 tok-true: ok
-true asks R1M1: E015
-strange asks R1M1: E015
-true ends R1M1 P01 round_id=1: ok";
-
-/// Checks what a restarted player answers, and what it prints: one refusal of each stranger.
-pub fn check_restarted(player: &TestProcess) {
-    converse(&player.url(), RESTARTED);
-    player.line("R1M1: you (even) beat P02 (odd)");
-    player.wait_for_error("refused CHOOSE_PARITY_CALL");
-    let refused = player.errors().matches("refused").count();
-    assert_eq!(refused, 2, "{}", player.errors());
 }

@@ -4,11 +4,10 @@
 //! A fake agent handles each request in a thread of its own. Its script returns the reply, or
 //! another fault of a network. It keeps all requests.
 
-use super::{message, now, time_limit, until};
+use super::{message, now, time_limit};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 use std::time::Duration;
@@ -65,14 +64,6 @@ impl FakeAgent {
         FakeAgent { url, requests }
     }
 
-    /// Starts an agent whose script also gets the number of earlier requests.
-    pub fn counting(
-        script: impl Fn(usize, &Value) -> FakeReply + Send + Sync + 'static,
-    ) -> FakeAgent {
-        let count = AtomicUsize::new(0);
-        FakeAgent::new(move |request| script(count.fetch_add(1, Ordering::SeqCst), request))
-    }
-
     /// Returns the messages of a type that the agent has received (their `params`).
     pub fn received(&self, message_type: &str) -> Vec<Value> {
         let requests = self.requests.lock().unwrap();
@@ -84,13 +75,6 @@ impl FakeAgent {
     /// Returns the number of requests that the agent has received.
     pub fn request_count(&self) -> usize {
         self.requests.lock().unwrap().len()
-    }
-
-    /// Waits for the first message of a type, and returns it.
-    pub fn first(&self, message_type: &str) -> Value {
-        until(&format!("{message_type} comes"), || {
-            self.received(message_type).first().cloned()
-        })
     }
 }
 
@@ -183,11 +167,6 @@ impl Gate {
         let is_open = is_open.lock().unwrap();
         let passed = opened.wait_timeout_while(is_open, time_limit(), |is_open| !*is_open);
         drop(passed.unwrap());
-    }
-
-    /// Returns true if the gate is open.
-    pub fn is_open(&self) -> bool {
-        *self.0.0.lock().unwrap()
     }
 
     /// Opens the gate.

@@ -7,11 +7,13 @@
 //! difference.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use super::print_left_out;
+use super::{browser, print_left_out};
 use league::system::PYTHON;
-use serde_json::Value;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{self, Stdio};
 use std::{env, fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -25,7 +27,8 @@ pub fn run_scripts<Runner: FnMut(&str) -> String>(
     check(differences.collect());
 }
 
-/// The same for scripts that wait: all of them at once.
+/// The same for scripts that wait: all of them at once. A script that fails ends its thread, so its
+/// runner can print what its programs have said.
 pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
     folder: &str,
     new_runner: impl Fn() -> Runner + Sync,
@@ -33,13 +36,17 @@ pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
     let differences = thread::scope(|scope| {
         let start = |path: PathBuf| {
             let named = thread::Builder::new().name(path.display().to_string());
-            named
-                .spawn_scoped(scope, || difference(&{ path }, new_runner()))
-                .unwrap()
+            let compare = || {
+                let mut runner = new_runner();
+                let difference = difference(&{ path }, &mut runner);
+                assert!(difference.is_empty(), "{difference}");
+            };
+            named.spawn_scoped(scope, compare).unwrap()
         };
         let scripts: Vec<_> = scripts(folder).map(start).collect();
         let ends = scripts.into_iter().map(|script| script.join());
-        ends.map(|end| end.unwrap_or("a script has panicked\n".into()))
+        ends.filter(|end| end.is_err())
+            .map(|_| "a script has failed: see above\n")
             .collect()
     });
     check(differences);
@@ -52,7 +59,7 @@ fn scripts(folder: &str) -> impl Iterator<Item = PathBuf> {
     let only = env::var("LEAGUE_TEST_SCRIPT").unwrap_or_default();
     paths.retain(|path| path.extension().is_some() && path.to_str().unwrap().contains(&only));
     paths.sort();
-    assert!(!paths.is_empty());
+    assert!(!paths.is_empty() || !only.is_empty());
     paths.into_iter()
 }
 
@@ -64,27 +71,31 @@ fn check(differences: String) {
 /// Runs a script. Returns where its output differs.
 fn difference(path: &Path, runner: impl FnMut(&str) -> String) -> String {
     let expected = fs::read_to_string(path).unwrap();
+    assert!(expected.contains("\n> "), "{} is empty", path.display());
     let needs = expected
         .lines()
         .find_map(|line| line.strip_prefix("> needs "));
     let missing = needs.and_then(|names| names.split(' ').find(|name| !is_installed(name)));
     if let Some(name) = missing {
-        print_left_out(&format!("{}: {name} is not installed", path.display()));
+        print_left_out(&format!("{name} is not installed"));
         return String::new();
     }
 
-    let actual = run_script(&expected, runner);
-    if env::var_os("LEAGUE_TEST_REWRITE").is_some() {
+    let actual = run_script(path, &expected, runner);
+    let file = path.strip_prefix(ROOT).unwrap().display();
+    if is_rewritten() {
         fs::write(path, &actual).unwrap();
     } else if let Some(difference) = first_difference(&expected, &actual) {
-        let file = path.strip_prefix(ROOT).unwrap().display();
         return format!("\n{file}, {difference}\n");
     }
     String::new()
 }
 
 fn is_installed(name: &str) -> bool {
-    let mut command = Command::new(if name == "python" { PYTHON } else { name });
+    if name == "browser" {
+        return browser::installed().is_some();
+    }
+    let mut command = process::Command::new(if name == "python" { PYTHON } else { name });
     command
         .arg("--version")
         .stdout(Stdio::null())
@@ -92,18 +103,86 @@ fn is_installed(name: &str) -> bool {
     command.status().is_ok()
 }
 
-/// Runs the commands of a script, and returns the script with their output.
-fn run_script(text: &str, mut run: impl FnMut(&str) -> String) -> String {
+fn is_rewritten() -> bool {
+    env::var_os("LEAGUE_TEST_REWRITE").is_some()
+}
+
+/// Runs the commands of a script, and returns the script with their output. It ends at the first
+/// difference, unless the outputs are to be written.
+fn run_script(path: &Path, text: &str, mut run: impl FnMut(&str) -> String) -> String {
     let mut actual = String::new();
-    for line in text.lines().filter(|line| !line.starts_with("  ")) {
+    for (number, line) in (1..).zip(text.lines()) {
+        if line.starts_with("  ") {
+            continue;
+        }
+        if !is_rewritten() && !text.replace('\r', "").starts_with(&actual) {
+            break;
+        }
         actual += &format!("{line}\n");
         if let Some(command) = line.strip_prefix("> ") {
-            for output in run(command).lines() {
+            let _place = Place(path, number, line);
+            for output in with_plain_json(&run(command)).lines() {
                 actual += &format!("  {output}\n");
             }
         }
     }
     actual
+}
+
+/// A line of a script: if its command panics, it is printed.
+struct Place<'a>(&'a Path, usize, &'a str);
+
+impl Drop for Place<'_> {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("{}, line {}: {}", self.0.display(), self.1, self.2);
+        }
+    }
+}
+
+/// Returns a text in which JSON is easier to read: `{"a":"b c","d":[1,"e"]}` is `{a="b c" d=[1 e]}`. A
+/// text that could be read as another value keeps its quotation marks.
+fn with_plain_json(text: &str) -> String {
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find(['{', '[']) {
+        let (before, json) = rest.split_at(start);
+        plain += before;
+        let mut values = serde_json::Deserializer::from_str(json).into_iter::<Value>();
+        let value = values.next().and_then(Result::ok).unwrap_or_default();
+        let length = values.byte_offset();
+        let written = value.to_string();
+        if written == json[..length] {
+            plain += &plain_json(&value);
+            rest = &json[length..];
+        } else {
+            plain += &json[..1];
+            rest = &json[1..];
+        }
+    }
+    plain + rest
+}
+
+fn plain_json(value: &Value) -> String {
+    match value {
+        Value::Object(fields) => {
+            let fields = fields.iter();
+            let fields = fields.map(|(name, value)| format!("{name}={}", plain_json(value)));
+            format!("{{{}}}", fields.collect::<Vec<_>>().join(" "))
+        }
+        Value::Array(values) => {
+            let values: Vec<String> = values.iter().map(plain_json).collect();
+            format!("[{}]", values.join(" "))
+        }
+        Value::String(text) if is_word(text) => text.clone(),
+        _ => value.to_string(),
+    }
+}
+
+/// Returns true if a text is one word, and nothing else in JSON.
+fn is_word(text: &str) -> bool {
+    let is_part = |sign: char| sign.is_alphanumeric() || "_-.:/<>@#~?&".contains(sign);
+    !text.is_empty() && text.chars().all(is_part) && serde_json::from_str::<Value>(text).is_err()
 }
 
 /// Returns the first line in which two texts differ.
@@ -117,6 +196,81 @@ fn first_difference(expected: &str, actual: &str) -> Option<String> {
         }
     }
     None
+}
+
+/// A command: words, and options like `at=9001`. Text in single quotes keeps its blanks.
+pub struct Command {
+    pub words: Vec<String>,
+    /// An object.
+    pub options: Value,
+}
+
+impl Command {
+    pub fn new(line: &str) -> Command {
+        let mut is_quoted = false;
+        let parts = line.split(|sign| {
+            is_quoted ^= sign == '\'';
+            sign == ' ' && !is_quoted
+        });
+        let (mut words, mut options) = (Vec::new(), json!({}));
+        for part in parts.map(|part| part.replace('\'', "")) {
+            match part.split_once('=') {
+                Some((key, text)) => options[key] = value_of(text),
+                None => words.push(part),
+            }
+        }
+        Command { words, options }
+    }
+
+    /// Returns the word at this place, or an empty one.
+    pub fn word(&self, place: usize) -> &str {
+        self.words.get(place).map_or("", String::as_str)
+    }
+
+    pub fn number(&self, place: usize) -> u32 {
+        self.word(place).parse().unwrap()
+    }
+
+    pub fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|own| own == word)
+    }
+
+    pub fn option<T: DeserializeOwned>(&self, key: &str) -> Option<T> {
+        serde_json::from_value(self.options[key].clone()).ok()
+    }
+
+    /// Returns an object with the options as its fields, as far as it has such fields;
+    /// `result/winner` is a field of a field.
+    pub fn change<T: DeserializeOwned>(&self, object: impl Serialize) -> T {
+        let mut whole = json!(object);
+        for (path, value) in self.options.as_object().unwrap() {
+            let steps = path.split('/');
+            *steps.fold(&mut whole, |place, step| &mut place[step]) = value.clone();
+        }
+        serde_json::from_value(whole).unwrap()
+    }
+}
+
+/// Reads JSON, or else a text; `x*51` is 51 times x.
+fn value_of(text: &str) -> Value {
+    let repeated = text.rsplit_once('*');
+    let repeated = repeated.and_then(|(part, times)| Some((part, times.parse().ok()?)));
+    let Some((part, times)) = repeated else {
+        return serde_json::from_str(text).unwrap_or_else(|_| text.into());
+    };
+    let (rest, last) = part.split_at(part.char_indices().last().unwrap().0);
+    format!("{rest}{}", last.repeat(times)).into()
+}
+
+/// Returns the text with `x*51` in place of 51 times x, as an option is written.
+pub fn with_repeats_folded(text: &str) -> String {
+    let signs: Vec<char> = text.chars().collect();
+    let runs = signs.chunk_by(|one, other| one == other);
+    let fold = |run: &[char]| match run.len() {
+        0..20 => run.iter().collect(),
+        times => format!("{}*{times}", run[0]),
+    };
+    runs.map(fold).collect()
 }
 
 /// Returns a message with edits, separated by `;`: `field=JSON`, `field>other name`, `-field`.

@@ -11,14 +11,16 @@
     reason = "every test file uses its own part"
 )]
 
+pub mod browser;
 pub mod calls;
+pub mod damage;
 pub mod fake;
 pub mod fake_agent;
 mod files;
 pub mod golden;
 pub mod offline;
-pub mod offline_league;
 pub mod pages;
+pub mod repeats;
 pub mod story;
 pub mod test_league;
 
@@ -140,22 +142,26 @@ pub fn text_of(value: &Value) -> &str {
     text.unwrap_or_else(|| panic!("no text: {value}"))
 }
 
-/// Prints that a part of the tests is left out. The output of `eprintln!` is hidden in a test that
-/// passes.
+/// Notes that the test of this thread is left out, in a file of which `make test` prints the sum. The
+/// output of `eprintln!` is hidden in a test that passes.
 pub fn print_left_out(why: &str) {
-    let _ = writeln!(stderr(), "\nleft out: {why}");
+    let thread = thread::current();
+    let test = thread.name().unwrap_or_default();
+    let _ = writeln!(stderr(), "\nleft out: {test}: {why}");
+    let file = executable("league").with_file_name("left-out.txt");
+    let file = fs::OpenOptions::new().create(true).append(true).open(file);
+    writeln!(file.unwrap(), "{why}\t{test}").unwrap();
 }
 
-/// Returns true if Python can be started. Prints once that it cannot.
+/// Returns true if Python can be started. Notes the test that is left out if it cannot.
 pub fn has_python() -> bool {
     static IS_INSTALLED: LazyLock<bool> = LazyLock::new(|| {
         let version = Command::new(PYTHON).arg("--version").output();
-        let is_installed = version.is_ok_and(|output| output.status.success());
-        if !is_installed {
-            print_left_out("the tests that need Python, which is not installed");
-        }
-        is_installed
+        version.is_ok_and(|output| output.status.success())
     });
+    if !*IS_INSTALLED {
+        print_left_out("python is not installed");
+    }
     *IS_INSTALLED
 }
 

@@ -1,8 +1,6 @@
 //! The pages and the document of a league, and the words in them.
 
-use super::{
-    TestLeague, TestProcess, check_contains, json_of, list_of, raw, split_response, time_limit,
-};
+use super::{json_of, raw, split_response, time_limit};
 use serde_json::Value;
 
 /// Sends a GET. Returns the status, the head and the body of the response.
@@ -24,28 +22,4 @@ pub fn document(url: &str) -> Value {
 pub fn between<'a>(text: &'a str, before: &str, after: &str) -> &'a str {
     let (_, rest) = text.split_once(before).unwrap();
     rest.split(after).next().unwrap()
-}
-
-/// Returns the entry of an agent in a document.
-pub fn agent(document: &Value, id: &str) -> Option<Value> {
-    let mut agents = list_of(&document["agents"]).iter();
-    agents.find(|agent| agent["id"] == id).cloned()
-}
-
-/// Starts a referee, and then the league. Returns the referee.
-pub fn start(test: &TestLeague, manager: &TestProcess) -> TestProcess {
-    let referee = test.agent(manager, "REF01", "");
-    referee.line(" is REF01");
-    test.order("start", &manager.url());
-    referee
-}
-
-/// Checks that a text has all `wanted` words and none of the words in `gone`.
-pub fn check_words(page: &str, wanted: &[&str], gone: &[&str]) {
-    for words in wanted {
-        check_contains(page, words);
-    }
-    for words in gone {
-        assert!(!page.contains(words), "it says {words}: {page}");
-    }
 }

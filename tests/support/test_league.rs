@@ -364,11 +364,14 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the whole lines of a JSON-lines file; none if the file is missing.
+/// Returns the whole lines of a file, all of them JSON. A program may write it at this moment: under Wine
+/// a line may then be read in part.
 pub fn json_lines(path: &Path) -> Vec<Value> {
-    let text = fs::read_to_string(path).unwrap_or_default();
-    let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-    whole.lines().map(json_of).collect()
+    until("each line of a file is JSON", || {
+        let text = fs::read_to_string(path).unwrap_or_default();
+        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
+        (whole.lines().map(|line| serde_json::from_str(line).ok())).collect()
+    })
 }
 
 /// A running program. Its process ends with the test.
@@ -472,7 +475,7 @@ impl TestProcess {
 
     /// Returns the URL of the program: `http://localhost:PORT/mcp`.
     pub fn url(&self) -> String {
-        let line = self.line("listening on ");
+        let line = self.line(" http://");
         line.rsplit(' ').next().unwrap().into()
     }
 

@@ -114,5 +114,8 @@ fn shown(output: &str) -> String {
 
 #[test]
 fn golden() {
-    run_scripts("check", || examine);
+    run_scripts("check", || {
+        let mut earlier = Vec::new();
+        move |kind: &str| repeats::counted(&mut earlier, &examine(kind))
+    });
 }

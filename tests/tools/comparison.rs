@@ -1,6 +1,5 @@
 //! The comparison of two players, with models of players, and in real leagues.
 
-use super::support::*;
 use crate::compare::comparison::{BLOCK_CYCLES, MAX_BLOCKS, blocks_before, evidence, pairings};
 use std::collections::BTreeSet;
 
@@ -113,37 +112,4 @@ fn blocks_are_over_after_whole_cycles() {
     ] {
         assert_eq!(blocks_before(round, RIVALS + 2), blocks, "round {round}");
     }
-}
-
-#[test]
-fn constant_is_not_better_than_itself() {
-    let test = TestLeague::new("");
-    let (code, output) = test.run_tool("local --new even --old even --port 0 --seed 7");
-    assert_eq!(code, Some(0), "{output}");
-    for text in [
-        "After every 8 cycles all players start again, with nothing learnt.",
-        "even is not better than even 2 (",
-        "Such an answer is wrong in at most 5 of 100.",
-    ] {
-        assert!(output.contains(text), "{output}");
-    }
-
-    let (result, _) = output.split_once("\nto keep: ").unwrap();
-    assert!(
-        result.lines().all(|line| line.chars().count() <= 80),
-        "{result}"
-    );
-
-    // The matches that were in play when it was decided have results.
-    let folder = test
-        .folder
-        .join("data/practice/leagues/league_2025_even_odd");
-    let mut open = BTreeSet::new();
-    for line in json_lines(&folder.join("journal.jsonl")) {
-        for assignment in line["assignments"].as_array().into_iter().flatten() {
-            open.insert(assignment["match_id"].to_string());
-        }
-        open.remove(&line["match_id"].to_string());
-    }
-    assert!(open.is_empty(), "{open:?}");
 }

@@ -1,63 +1,83 @@
 //! A local league that was interrupted goes on whatever has happened to the files that its journal can
 //! restore; other files are named.
 
+use super::support::damage::damaged;
 use super::support::*;
 use crate::files::finished_leagues;
 use std::fs;
 use std::path::Path;
 
-/// A way in which a file comes to harm: its name, and what is left of a text.
-type Harm = (&'static str, fn(&str) -> Option<String>);
-
-const HARMS: [Harm; 8] = [
-    ("missing", |_| None),
-    ("empty", |_| Some(String::new())),
-    ("zeros", |text| Some("\0".repeat(text.len()))),
-    ("cut", |text| Some(text[..text.len() / 3].into())),
-    ("byte order mark", |text| Some(format!("\u{feff}{text}"))),
-    ("CRLF", |text| Some(text.replace('\n', "\r\n"))),
-    ("no last line end", |text| Some(text.trim_end().into())),
-    ("other text", |_| Some("Dear diary".into())),
+/// The ways of damage: after the first three a file still has all that it had, then it is missing, and
+/// after the last four it has not.
+const WAYS: [&str; 8] = [
+    "byte order mark",
+    "CRLF",
+    "no last line end",
+    "missing",
+    "empty",
+    "zeros",
+    "cut",
+    "other text",
 ];
 
-fn write(path: &Path, text: Option<String>) {
-    match text {
-        Some(text) => fs::write(path, text).unwrap(),
+fn is_whole(way: &str) -> bool {
+    WAYS[..3].contains(&way)
+}
+
+/// Writes what is left of a text after a damage.
+fn damage(path: &Path, text: &str, way: &str) {
+    match damaged(way, text.as_bytes()) {
+        Some(left) => fs::write(path, left).unwrap(),
         None => fs::remove_file(path).unwrap(),
     }
+}
+
+/// Returns a text up to the line with the second of these words.
+fn until_second(text: &str, words: &str) -> String {
+    let place = text.match_indices(words).nth(1).unwrap().0;
+    let lines = text[..place].rfind('\n').unwrap() + 1;
+    text[..lines].into()
 }
 
 #[test]
 fn interrupted_local_league_goes_on_with_damaged_files() {
     let test = TestLeague::new("");
+    let data = test.folder.join("data");
     let entrants = test.folder.join("entrants.txt");
     fs::write(&entrants, "Ada\teven\nBob\todd\nCy\trandom\n").unwrap();
-    let options = format!("--entrants {} --referees 1", entrants.display());
-    test.local(&options);
-    let journal = test.league_file("journal.jsonl");
-    let whole = fs::read_to_string(&journal).unwrap();
-    let mut recorded = whole.match_indices("\"event\":\"Recorded\"");
-    let second = recorded.nth(1).unwrap().0;
-    let second = whole[..second].rfind('\n').unwrap() + 1;
+    let options = format!("local --entrants {} --referees 1", entrants.display());
+    let league = || {
+        let mut league = test.manager(&options);
+        league.wait_for_success();
+        test.check_played(3);
+        league.errors()
+    };
+    let check_verified = |way: &str| {
+        let (code, output) = test.verify();
+        assert_eq!(code, Some(0), "{way}: {output}");
+    };
+    league();
 
     // The referee has decided the second match, and the manager has not taken the result.
-    let data = test.folder.join("data");
-    let outbox = data.join("referees/REF01/outbox.jsonl");
-    let written = fs::read_to_string(&outbox).unwrap();
-    let third = written.match_indices('\n').nth(1).unwrap().0 + 1;
+    let [journal, outbox] = [
+        test.league_file("journal.jsonl"),
+        data.join("referees/REF01/outbox.jsonl"),
+    ];
+    let read = |path: &Path| fs::read_to_string(path).unwrap();
+    let events = until_second(&read(&journal), "\"event\":\"Recorded\"");
+    let results = read(&outbox);
+    let lines = results.split_inclusive('\n').take(2);
+    let results: String = lines.collect();
     let interrupt = || {
-        fs::write(&journal, &whole[..second]).unwrap();
-        fs::write(&outbox, &written[..third]).unwrap();
+        fs::write(&journal, &events).unwrap();
+        fs::write(&outbox, &results).unwrap();
         for id in ["P01", "P02", "P03"] {
             let _ = fs::remove_file(data.join(format!("players/{id}/history.json")));
         }
     };
-
-    let credentials = data.join("agents/P02.json");
-    let others = [data.join("agents/P03.json"), data.join("agents/REF01.json")];
     let files = [
         (
-            credentials.clone(),
+            data.join("agents/P02.json"),
             "P02.json was damaged, and is restored from the journal",
         ),
         (test.league_file("entrants.txt"), ""),
@@ -67,96 +87,43 @@ fn interrupted_local_league_goes_on_with_damaged_files() {
             "is not the player's history",
         ),
     ];
-    let texts = files
-        .each_ref()
-        .map(|(path, _)| fs::read_to_string(path).unwrap());
-    interrupt();
-    for (harm, change) in HARMS {
+    let texts = files.each_ref().map(|(path, _)| read(path));
+    for way in WAYS {
         interrupt();
         for ((path, _), text) in files.iter().zip(&texts) {
             fs::write(path, text).unwrap();
-            write(path, change(text));
+            damage(path, text, way);
         }
-        let mut league = test.manager(&format!("local {options}"));
-        league.wait_for_success();
-
-        let errors = league.errors();
-        if ["empty", "zeros", "cut", "other text"].contains(&harm) {
-            for (_, says) in &files {
-                check_contains(&errors, says);
-            }
-        } else {
-            assert_eq!(errors, "", "{harm}");
+        let errors = league();
+        match WAYS[4..].contains(&way) {
+            true => files
+                .iter()
+                .for_each(|(_, says)| check_contains(&errors, says)),
+            false => assert_eq!(errors, "", "{way}"),
         }
-        test.check_played(3);
-        check_verified(&test, harm);
+        check_verified(way);
     }
 
     // A result that its outbox has lost is found in the journal, or played again.
-    for (harm, change) in HARMS {
+    for way in WAYS {
         interrupt();
-        write(&outbox, change(&written[..third]));
-        test.local(&options);
-        test.check_played(3);
+        damage(&outbox, &results, way);
+        league();
         let (_, output) = test.verify();
-        let is_whole = ["byte order mark", "CRLF", "no last line end"].contains(&harm);
-        assert_eq!(
-            !output.contains("R1M1 is not in the outbox"),
-            is_whole,
-            "{harm}: {output}"
-        );
+        let is_lost = output.contains("R1M1 is not in the outbox");
+        assert_eq!(is_lost, !is_whole(way), "{way}: {output}");
     }
 
     // The credentials of all, and a copy of another's.
     interrupt();
-    fs::copy(&others[0], &credentials).unwrap();
-    for path in &others {
+    let [own, others @ ..] =
+        ["P02", "P03", "REF01"].map(|id| data.join(format!("agents/{id}.json")));
+    fs::copy(&others[0], own).unwrap();
+    for path in others {
         fs::write(path, "").unwrap();
     }
-    test.local(&options);
-    test.check_played(3);
-    check_verified(&test, "all credentials");
-}
-
-fn check_verified(test: &TestLeague, row: &str) {
-    let (code, output) = test.verify();
-    assert_eq!(code, Some(0), "{row}: {output}");
-}
-
-#[test]
-fn python_player_names_damaged_credentials() {
-    if !has_python() {
-        return;
-    }
-    let test = TestLeague::new("");
-    let manager = test.serve("");
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/player.py");
-    let start = || test.python(script, &manager.url(), "--player-id P01");
-    let mut player = start();
-    player.line("is P01");
-    player.kill();
-    let path = test.folder.join("data/agents/P01.json");
-    let whole = fs::read_to_string(&path).unwrap();
-    for (harm, change) in &HARMS[1..] {
-        write(&path, change(&whole));
-        let mut player = start();
-        if ["byte order mark", "CRLF", "no last line end"].contains(harm) {
-            player.line("is P01");
-            player.kill();
-        } else {
-            assert_eq!(player.wait().code(), Some(1), "{harm}");
-            check_contains(
-                &player.errors(),
-                "P01.json is damaged; put it back, or remove it",
-            );
-        }
-        fs::write(&path, &whole).unwrap();
-    }
-    let members = test.events("Registered");
-    assert!(
-        members.iter().all(|member| member["id"] == "P01"),
-        "{members:?}"
-    );
+    league();
+    check_verified("all credentials");
 }
 
 #[test]
@@ -165,10 +132,9 @@ fn damaged_document_of_a_league_is_left_out() {
     test.local("--players 2 --referees 1");
     let path = test.league_file("league.json");
     let whole = fs::read_to_string(&path).unwrap();
-    for (harm, change) in HARMS {
-        write(&path, change(&whole));
+    for way in WAYS {
+        damage(&path, &whole, way);
         let leagues = finished_leagues(&test.folder.join("data"), "league_2025_even_odd");
-        let is_whole = ["byte order mark", "CRLF", "no last line end"].contains(&harm);
-        assert_eq!(leagues.len(), usize::from(is_whole), "{harm}");
+        assert_eq!(leagues.len(), usize::from(is_whole(way)), "{way}");
     }
 }

@@ -1,13 +1,14 @@
 //! The README and the pages of the guide agree with the project: quoted code stands in the source, and
 //! named files, commands, options and keys exist.
 
+use super::support::pages::between;
 use super::support::{executable, files};
 use league::manager::league::Event;
 use league::player::display;
 use league::protocol::{GameResult, Parity, ResultStatus};
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 const PROGRAMS: [&str; 3] = ["league_manager", "referee", "player"];
@@ -23,25 +24,36 @@ const OURS: &str = "league referee player cargo";
 /// The longest README that a newcomer reads.
 const LONGEST_README: usize = 180;
 
-/// A page of the guide.
+/// A page of the guide: its path from the root of the project, and its text.
 struct Page {
     path: PathBuf,
     text: String,
+}
+
+/// Reads a file of the project.
+fn read(path: impl AsRef<Path>) -> String {
+    let whole = root().join(&path);
+    fs::read_to_string(whole).unwrap_or_else(|error| panic!("{}: {error}", path.as_ref().display()))
 }
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
 }
 
-fn pages() -> Vec<Page> {
+/// Checks all pages, and prints what is wrong in which of them.
+fn check_pages(faults: impl Fn(&Page) -> Vec<String>) {
     let guide = fs::read_dir(root().join("src/guide")).unwrap();
-    let guide = guide.map(|entry| entry.unwrap().path());
-    let others = ["README.md", "src/protocol.md"].map(|name| root().join(name));
-    let page = |path: PathBuf| Page {
-        text: fs::read_to_string(&path).unwrap(),
-        path,
-    };
-    others.into_iter().chain(guide).map(page).collect()
+    let guide = guide.map(|entry| Path::new("src/guide").join(entry.unwrap().file_name()));
+    let others = ["README.md", "src/protocol.md", "tests/README.md"].map(PathBuf::from);
+    let mut all = String::new();
+    for path in others.into_iter().chain(guide) {
+        let text = read(&path);
+        let page = Page { path, text };
+        for fault in faults(&page) {
+            all += &format!("{}: {fault}\n", page.path.display());
+        }
+    }
+    assert!(all.is_empty(), "{all}");
 }
 
 impl Page {
@@ -54,21 +66,24 @@ impl Page {
 
     /// Returns the lines outside of blocks.
     fn prose(&self) -> impl Iterator<Item = &str> {
-        let prose = self.text.split("```").step_by(2);
-        prose.flat_map(str::lines)
+        self.text.split("```").step_by(2).flat_map(str::lines)
     }
 
     /// Returns the texts between backticks.
-    fn spans(&self) -> impl Iterator<Item = &str> {
-        self.prose()
-            .flat_map(|line| line.split('`').skip(1).step_by(2))
+    fn spans(&self) -> Vec<&str> {
+        let spans = self.prose().map(|line| line.split('`').skip(1).step_by(2));
+        spans.flatten().collect()
     }
 
     /// Returns the lines that a reader may type: code spans, and blocks for a terminal.
-    fn typed(&self) -> impl Iterator<Item = &str> {
-        let for_terminal = |info: &str| ["", "sh", "text"].contains(&info);
-        let blocks = self.blocks().filter(move |(info, _)| for_terminal(info));
-        blocks.flat_map(|(_, lines)| lines).chain(self.spans())
+    fn typed(&self) -> Vec<&str> {
+        let mut lines = self.spans();
+        for (info, block) in self.blocks() {
+            if ["", "sh", "text"].contains(&info) {
+                lines.extend(block);
+            }
+        }
+        lines
     }
 }
 
@@ -121,80 +136,84 @@ fn help_of_each_program_fits_one_screen() {
 
 #[test]
 fn menu_of_make_fits_eighty_columns() {
-    let menu = include_str!("../../Makefile").lines();
-    let menu = menu.filter(|line| !line.starts_with('\t'));
+    let makefile = read("Makefile");
+    let menu = makefile.lines().filter(|line| !line.starts_with('\t'));
     let mut items = menu.filter_map(|line| line.split_once("## "));
     assert!(items.all(|(_, text)| text.chars().count() <= 62));
 }
 
-#[test]
-fn quoted_code_is_in_the_source() {
-    let mut quotes = 0;
+/// Returns the parts of the quotes of a page that are no longer in the source. A line `// …` in a quote
+/// stands for lines that are left out.
+fn stale_quotes(page: &Page) -> Vec<String> {
     let mut stale = Vec::new();
-    for page in pages() {
-        for (info, lines) in page.blocks() {
-            let first = lines.first().copied().unwrap_or_default();
-            let path = first.strip_prefix("// ").unwrap_or_default().trim();
-            if !info.starts_with("rust") || !path.ends_with(".rs") {
-                continue;
-            }
-            quotes += 1;
-            let shown = page.path.display();
-            let source = fs::read_to_string(root().join(path));
-            let source = source.unwrap_or_else(|error| panic!("{shown}: {path}: {error}"));
-            let source = squeezed(&source);
-            let mut rest = &source[..];
-            // A line `// …` stands for lines that are left out.
-            for part in lines[1..].split(|line| line.trim().starts_with("// …")) {
-                let wanted = squeezed(&part.join("\n"));
-                match rest.find(&wanted) {
-                    Some(at) => rest = &rest[at + wanted.len()..],
-                    None => stale.push(format!("{shown}: {path}:\n{}", part.join("\n"))),
-                }
+    for (info, lines) in page.blocks() {
+        let first = lines.first().copied().unwrap_or_default();
+        let path = first.strip_prefix("// ").unwrap_or_default().trim();
+        if !info.starts_with("rust") || !path.ends_with(".rs") {
+            continue;
+        }
+        let source = squeezed(&read(path));
+        let mut rest = &source[..];
+        for part in lines[1..].split(|line| line.trim().starts_with("// …")) {
+            let wanted = squeezed(&part.join("\n"));
+            match rest.split_once(&wanted) {
+                Some((_, after)) => rest = after,
+                None => stale.push(format!("not in {path}:\n{}", part.join("\n"))),
             }
         }
     }
-    assert!(quotes > 0, "the pages quote no code");
+    stale
+}
+
+#[test]
+fn quoted_code_is_in_the_source() {
     assert!(
-        stale.is_empty(),
-        "no longer in the source:\n{}",
-        stale.join("\n")
+        read("src/guide/tour.md").contains("\n// src/"),
+        "the pages quote no code"
     );
+    check_pages(stale_quotes);
 }
 
 #[test]
 fn the_readme_is_short() {
-    let lines = fs::read_to_string(root().join("README.md")).unwrap();
-    let lines = lines.lines().count();
+    let lines = read("README.md").lines().count();
     assert!(lines <= LONGEST_README, "README.md has {lines} lines");
+}
+
+/// Returns the links and named files of a page that lead nowhere.
+fn missing_files(page: &Page) -> Vec<String> {
+    let mut missing = Vec::new();
+    if !page.text.matches("```").count().is_multiple_of(2) {
+        missing.push("the end of a block".into());
+    }
+    let folder = root().join(page.path.parent().unwrap());
+    let links = page.prose().flat_map(|line| line.split("](").skip(1));
+    for link in links.filter_map(|link| link.split(')').next()) {
+        let is_elsewhere = link.contains("://") || link.contains("::") || link.starts_with('#');
+        if !is_elsewhere && !folder.join(link).exists() {
+            missing.push(format!("no file {link}"));
+        }
+    }
+    for span in page.spans() {
+        let folders = ["src/", "bin/", "tests/", "config/", ".ci/"];
+        let is_path = folders.iter().any(|folder| span.starts_with(folder));
+        let is_path = is_path && !span.contains("ID"); // a place for any id
+        let is_readers = READERS_OWN.split(' ').any(|path| path == span);
+        if is_path && !is_readers && !root().join(span).exists() {
+            missing.push(format!("no file {span}"));
+        }
+    }
+    missing
 }
 
 #[test]
 fn links_and_paths_exist() {
-    for page in pages() {
-        let shown = page.path.display();
-        let fences = page.text.matches("```").count();
-        assert_eq!(fences % 2, 0, "{shown}: a fence is open");
-        let links = page.prose().flat_map(|line| line.split("](").skip(1));
-        for link in links.filter_map(|link| link.split(')').next()) {
-            let is_elsewhere = link.contains("://") || link.contains("::") || link.starts_with('#');
-            let path = page.path.parent().unwrap().join(link);
-            assert!(is_elsewhere || path.exists(), "{shown}: no file {link}");
-        }
-        for span in page.spans() {
-            let folders = ["src/", "bin/", "tests/", "config/", ".ci/"];
-            let is_path = folders.iter().any(|folder| span.starts_with(folder));
-            let is_path = is_path && !span.contains("ID"); // a place for any id
-            let is_there =
-                READERS_OWN.split(' ').any(|path| path == span) || root().join(span).exists();
-            assert!(!is_path || is_there, "{shown}: no file {span}");
-        }
-    }
+    check_pages(missing_files);
 }
 
 #[test]
 fn commands_and_options_exist() {
-    let makefile = fs::read_to_string(root().join("Makefile")).unwrap();
+    let makefile = read("Makefile");
     let targets = makefile.lines().filter_map(|line| line.split_once(':'));
     let targets: BTreeSet<&str> = targets.map(|(target, _)| target).collect();
     let words = listed(&help("league", None), "commands:");
@@ -207,17 +226,21 @@ fn commands_and_options_exist() {
     }
     assert!(words.len() > 5 && options.len() > 20, "{words:?}");
 
-    for page in pages() {
-        let shown = page.path.display();
+    check_pages(|page| {
+        let mut unknown = Vec::new();
         for line in page.typed() {
             for target in after(line, "make") {
-                assert!(targets.contains(target), "{shown}: no target in {line}");
+                if !targets.contains(target) {
+                    unknown.push(format!("no target in {line}"));
+                }
             }
             let is_ours =
                 |start: &&str| line.starts_with(start) || line.contains(&format!("'{start}"));
             let is_tool = ["league ", "cargo run --bin league "].iter().any(is_ours);
             for word in after(line, "league").into_iter().filter(|_| is_tool) {
-                assert!(words.contains(word), "{shown}: no word {word} in {line}");
+                if !words.contains(word) {
+                    unknown.push(format!("no word {word} in {line}"));
+                }
             }
             let is_ours = OURS.split(' ').any(|name| line.contains(name));
             if !is_ours && !line.starts_with("--") {
@@ -226,30 +249,36 @@ fn commands_and_options_exist() {
             let tokens = line.split(|c: char| !c.is_ascii_lowercase() && c != '-');
             let named = tokens.filter(|token| token.starts_with("--") && token.len() > 3);
             for option in named.filter(|option| !option.ends_with('-')) {
-                let mut others = UNLISTED_OPTIONS.split(' ');
-                let is_known = options.contains(option) || others.any(|other| other == option);
-                assert!(is_known, "{shown}: no option {option} in {line}");
+                let is_unlisted = UNLISTED_OPTIONS.split(' ').any(|other| other == option);
+                if !options.contains(option) && !is_unlisted {
+                    unknown.push(format!("no option {option} in {line}"));
+                }
             }
         }
-    }
-    let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
+        unknown
+    });
     options.retain(|option| !["--help", "--version"].contains(&&**option));
-    for option in options {
-        assert!(page.contains(&option), "configuration.md has no {option}");
+    check_explained(options.iter().map(String::as_str));
+}
+
+/// Checks that the page about the configuration has these words.
+fn check_explained<'a>(words: impl Iterator<Item = &'a str>) {
+    let page = read("src/guide/configuration.md");
+    for word in words {
+        assert!(page.contains(word), "configuration.md has no {word}");
     }
 }
 
 #[test]
 fn labs_are_the_faults_of_the_suite() {
-    let suite = fs::read_to_string(root().join("tests/faults.py")).unwrap();
+    let suite = read("tests/faults.py");
     let (_, list) = suite.split_once("\nFAULTS = {").unwrap();
-    let (_, list) = list.split_once("in (").unwrap();
-    let (list, _) = list.split_once(')').unwrap();
+    let list = between(list, "in (", ")");
     let names = list.split(',').map(|name| name.trim().replace('_', "-"));
     let faults: Vec<String> = names.filter(|name| !name.is_empty()).collect();
     assert_eq!(faults.len(), 12);
 
-    let page = fs::read_to_string(root().join("src/guide/labs.md")).unwrap();
+    let page = read("src/guide/labs.md");
     let rows = page.lines().filter_map(|line| line.strip_prefix("| `"));
     let rows: Vec<&str> = rows.filter_map(|row| row.split('`').next()).collect();
     assert_eq!(rows, faults);
@@ -264,27 +293,19 @@ fn labs_are_the_faults_of_the_suite() {
 
 #[test]
 fn keys_of_the_files_are_explained() {
-    let text = |path: &PathBuf| fs::read_to_string(path).unwrap();
-    let config: String = files(&root().join("config")).iter().map(text).collect();
+    let config: String = files(&root().join("config")).iter().map(read).collect();
     let parts: Vec<&str> = config.split('"').collect();
     let keys = parts.windows(2).filter(|pair| pair[1].starts_with(':'));
     let keys: BTreeSet<&str> = keys.map(|pair| pair[0]).collect();
     assert!(keys.len() > 40, "{keys:?}");
-    let page = fs::read_to_string(root().join("src/guide/configuration.md")).unwrap();
-    for key in keys {
-        assert!(
-            page.contains(key),
-            "configuration.md does not explain {key}"
-        );
-    }
+    check_explained(keys.into_iter());
 }
 
 /// The samples of the guide are what the programs print: a line of the journal, and a player's line
 /// about its match, which an exercise makes longer.
 #[test]
 fn samples_are_what_the_programs_print() {
-    let text = |name: &str| fs::read_to_string(root().join("src/guide").join(name)).unwrap();
-    let configuration = text("configuration.md");
+    let configuration = read("src/guide/configuration.md");
     let mut lines = configuration.lines();
     let recorded = lines.find_map(|line| line.strip_prefix(r#"{"line":12,"#));
     let recorded = format!("{{{}", recorded.unwrap());
@@ -306,5 +327,5 @@ fn samples_are_what_the_programs_print() {
     };
     let line = display::about_match("R1M1", &display::result(&result, "P01", "P02", "odd"));
     let sample = format!("\n{line}, after 17 ms\n");
-    assert!(text("exercises.md").contains(&sample), "{sample}");
+    assert!(read("src/guide/exercises.md").contains(&sample), "{sample}");
 }

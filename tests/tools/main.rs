@@ -2,7 +2,6 @@
 //! (`bin/league/main.rs`), so that they see its modules.
 
 mod adapter;
-mod browser;
 mod by_hand;
 mod check;
 mod comparison;

@@ -1,5 +1,6 @@
 //! The choices of each strategy, by its history.
 
+use super::support::rows;
 use crate::players::strategies::{self, PastMatch, Strategy, Turn};
 use league::protocol::Parity;
 use league::values::ByPlayer;
@@ -64,23 +65,20 @@ const CHOICES: &str = "
     pattern | P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee | P02 | odd      the longest stretch counts
     pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      matches against others do not count";
 
+/// A game, and the strategies for it.
+const NAMES: &str = "
+    even_odd | random even odd alternate contrary frequency pattern
+    tic_tac_toe | random blocks perfect
+    chess | random";
+
 #[test]
 fn strategies_choose_by_their_history() {
-    for row in CHOICES.trim().lines() {
-        let cells: Vec<&str> = row.split('|').map(str::trim).collect();
-        let choose = strategies::find("even_odd", cells[0]).unwrap();
-        let choice = choose(&turn(cells[2], cells[1]));
-        assert!(cells[3].starts_with(&choice), "{row}: {choice}");
+    for [name, history, opponent, expected] in rows(CHOICES) {
+        let choose = strategies::find("even_odd", name).unwrap();
+        let choice = choose(&turn(opponent, history));
+        assert!(expected.starts_with(&choice), "{name} {history}: {choice}");
     }
-    let rows = [
-        (
-            "even_odd",
-            "random even odd alternate contrary frequency pattern",
-        ),
-        ("tic_tac_toe", "random blocks perfect"),
-        ("chess", "random"),
-    ];
-    for (game, expected) in rows {
+    for [game, expected] in rows(NAMES) {
         assert_eq!(strategies::names(game).join(" "), expected);
     }
 }

@@ -1,0 +1,369 @@
+//! Programs in a story: how they start, what they print, and how they end.
+
+use super::*;
+use std::net::TcpStream;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+const PROTOCOL: &str = include_str!("../../../src/protocol.md");
+
+/// A player that prints where its manager is, and does nothing.
+const IDLE: &str =
+    "import sys; print('listening on', sys.argv[-1] + '/mcp', flush=True); sys.stdin.read()";
+
+/// The last line of `choose` in the player in Python.
+const COIN: &str = "return random.choice(turn.legal_moves)";
+
+/// The times of a player in Python that cannot wait: as they are, and as an impatient player has them.
+const SHORT_TIMES: [[&str; 2]; 4] = [
+    ["MAX_SILENCE = 120 ", "MAX_SILENCE = 2 "],
+    ["MAX_ABSENCE = 1800 ", "MAX_ABSENCE = 8 "],
+    [
+        "MAX_ABSENCE_AT_THE_END = 300 ",
+        "MAX_ABSENCE_AT_THE_END = 0.3 ",
+    ],
+    ["CHECK_INTERVAL = 2 ", "CHECK_INTERVAL = 0.1 "],
+];
+
+impl Story {
+    /// Runs a command about a program. Returns its output, or none if it is another command.
+    pub fn program_command(&mut self, line: &str) -> Option<String> {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        match (first, second) {
+            ("start", name) => self.start(name, more),
+            ("spawn", name) => {
+                let words = more.replace("FREE", &free_port().to_string());
+                let process = TestProcess::new(&mut self.tool(&words));
+                self.add_program(name, process, words);
+            }
+            ("limited", name) => self.start_limited(name, more),
+            ("kill", name) => self.program(name).kill(),
+            ("restart", name) => self.restart(name),
+            ("small", program) => return Some(self.run_small(program, more)),
+            ("run", program) => return Some(ended(&mut self.test.command(program, more))),
+            ("tool", _) => return Some(ended(&mut self.tool(rest))),
+            ("shell", _) => return Some(ended(&mut self.shell(rest))),
+            ("type", name) => {
+                let process = self.program(name);
+                let typed = more.split("BYTE").map(str::as_bytes);
+                process.write(&typed.collect::<Vec<_>>().join(&b"\xeb"[..]));
+                process.write(b"\n");
+            }
+            ("choose", _) => self.choose += &format!("{rest}\n    "),
+            ("hold", port) => {
+                self.held = Some(TcpListener::bind(format!("127.0.0.1:{port}")).unwrap());
+            }
+            ("flood", name) => self.flood(name, more),
+            ("release", _) => {
+                self.held = None;
+                self.flood.clear();
+            }
+            ("order", _) => drop(self.test.order(rest, &self.url("manager"))),
+            (name, "prints" | "shows") => {
+                let (number, text) = second_word_number(more).unwrap_or((1, more));
+                let printed = self.program(name).nth_line(number, text);
+                return Some(if second == "prints" {
+                    printed
+                } else {
+                    String::new()
+                });
+            }
+            (name, "printed") => {
+                let process = self.program(name);
+                let printed = process.output_so_far() + &process.errors();
+                return Some(printed.matches(more).count().to_string());
+            }
+            (name, "output") => {
+                let output = self.program(name).output();
+                let place = output.find(more);
+                let place = place.unwrap_or_else(|| panic!("no {more} in {output}"));
+                return Some(output[place..].into());
+            }
+            (name, "ends") => {
+                let process = self.program(name);
+                match process.wait().code() {
+                    Some(0) => {}
+                    code => return Some(format!("{code:?}: {}", process.errors())),
+                }
+            }
+            (name, "fails") => {
+                let process = self.program(name);
+                let end = process.wait();
+                process.nth_line(1, more);
+                return Some(format!("exit {}", end.code().unwrap_or(-1)));
+            }
+            _ => return None,
+        }
+        Some(String::new())
+    }
+
+    fn add_program(&mut self, name: &str, process: TestProcess, words: String) {
+        self.programs
+            .insert(name.into(), Program { process, words });
+    }
+
+    fn program(&mut self, name: &str) -> &mut TestProcess {
+        let program = self.programs.get_mut(name);
+        &mut program
+            .unwrap_or_else(|| panic!("no program {name}"))
+            .process
+    }
+
+    /// Returns a command of the tool.
+    fn tool(&self, words: &str) -> Command {
+        self.in_folder(self.test.command("league", words))
+    }
+
+    /// Returns a line of a shell.
+    fn shell(&self, line: &str) -> Command {
+        let mut shell = Command::new("sh");
+        shell.args(["-c", line]);
+        self.in_folder(shell)
+    }
+
+    /// Returns a command that runs in the folder of the test, and finds our programs.
+    fn in_folder(&self, mut command: Command) -> Command {
+        let mut folders = vec![executable("league").parent().unwrap().to_path_buf()];
+        folders.extend(env::split_paths(&env::var_os("PATH").unwrap()));
+        command.env("PATH", env::join_paths(folders).unwrap());
+        command.stdin(Stdio::null()).current_dir(&self.test.folder);
+        command
+    }
+
+    /// Starts a program by its name: the manager, a referee, or a player in Rust, in Python, of the
+    /// small league, behind a stand-in, or as it is printed in the protocol.
+    fn start(&mut self, name: &str, words: &str) {
+        let test = &self.test;
+        let mut words = words.replace("FREE", &free_port().to_string());
+        let started = words.clone();
+        let (kind, options) = started.split_once(' ').unwrap_or((&started, ""));
+        let python = |script: &Path, options: &str| {
+            let options = format!("{options} --player-id {name}");
+            test.python(script, &self.url("manager"), &options)
+        };
+
+        let process = match kind {
+            "small" => {
+                let options = format!("--port {} {options}", free_port());
+                words = format!("small {options}");
+                self.start_small(name, &options)
+            }
+            _ if name == "manager" && kind != "full" => test.manager(&words),
+            "rust" => {
+                let agent = kind_of(name);
+                let manager = self.url("manager");
+                let to = match options.contains("--manager") {
+                    true => String::new(),
+                    false => format!("--manager {manager}"),
+                };
+                test.spawn(agent, &format!("{to} --{agent}-id {name} {options}"))
+            }
+            "full" => {
+                let journal = fs::metadata(test.league_file("journal.jsonl"));
+                let most = journal.map_or(1, |journal| journal.len() / 1024);
+                test.start_limited(&format!("ulimit -f {most}"), "league_manager", options)
+            }
+            "python" => python(Path::new(&format!("{BIN}/player.py")), options),
+            "choose" => {
+                let (options, body) = options.split_once("-- ").unwrap_or((options, &self.choose));
+                python(&self.python_copy(name, body, &[]), options)
+            }
+            "impatient" => python(&self.python_copy(name, COIN, &SHORT_TIMES), options),
+            "stand-in" => {
+                let options = format!("--player-id {name} --port {} {options}", free_port());
+                let player = test.command("player", &options);
+                stand_in(test, &self.url("manager"), &player)
+            }
+            "idle" => {
+                let mut idle = Command::new(PYTHON);
+                stand_in(test, &self.url("manager"), idle.args(["-c", IDLE]))
+            }
+            "printed.py" => self.start_printed("python\n", PYTHON, name),
+            "printed.sh" => self.start_printed("sh\n", "sh", name),
+            _ => {
+                let agent = kind_of(name);
+                let manager = self.url("manager");
+                let mut own = format!("--manager {manager} --{agent}-id {name}");
+                if !words.contains("--port") {
+                    own += &format!(" --port {}", free_port());
+                }
+                test.start(agent, &format!("{words} {own}"))
+            }
+        };
+        self.add_program(name, process, words);
+    }
+
+    /// Starts a program that may open only so many files: `limited REF01 40 OPTIONS`.
+    fn start_limited(&mut self, name: &str, words: &str) {
+        let (files, options) = words.split_once(' ').unwrap_or((words, ""));
+        let (program, options) = match name {
+            "manager" => ("league_manager", options.to_string()),
+            _ => {
+                let program = kind_of(name);
+                let manager = self.url("manager");
+                let own = format!("--manager {manager} --{program}-id {name} {options}");
+                (program, own)
+            }
+        };
+        let limit = format!("ulimit -n {files}");
+        let process = self.test.start_limited(&limit, program, &options);
+        self.add_program(name, process, words.into());
+    }
+
+    /// Opens so many connections to a program, and sends these bytes on each: `flood REF01 40 PO~`.
+    /// They stay open until `release`, unless the bytes are `dropped`. A program that restarts its
+    /// process resets some.
+    fn flood(&mut self, name: &str, words: &str) {
+        let (count, bytes) = words.split_once(' ').unwrap_or((words, ""));
+        let (kept, bytes) = match bytes.strip_prefix("dropped ") {
+            Some(bytes) => (false, bytes),
+            None => (true, bytes),
+        };
+        let count = count.parse().unwrap();
+        let port = self.program(name).port();
+        let address = format!("127.0.0.1:{port}").parse().unwrap();
+        let mut sent = 0;
+        let mut send = || {
+            let connected = TcpStream::connect_timeout(&address, Duration::from_millis(300));
+            if let Ok(mut stream) = connected {
+                let written = stream.write_all(bytes.replace('~', "\r\n").as_bytes());
+                sent += usize::from(written.is_ok());
+                if kept {
+                    self.flood.push(stream);
+                }
+            }
+            2 * sent >= count
+        };
+        let is_sent = (0..count).map(|_| send()).last();
+        wait_until("half of the flood is sent", || {
+            is_sent == Some(true) || send()
+        });
+    }
+
+    /// Copies the player in Python for a player with this `choose`, and with these times. Returns the
+    /// path of the copy.
+    fn python_copy(&self, name: &str, choose: &str, times: &[[&str; 2]]) -> PathBuf {
+        let folder = self.test.folder.join(name);
+        fs::create_dir_all(&folder).unwrap();
+        let read = |file: &str| fs::read_to_string(format!("{BIN}/{file}")).unwrap();
+        let place = match choose.contains("def choose(") {
+            true => "def choose(turn):",
+            false => COIN,
+        };
+        let script = folder.join("mine.py");
+        fs::write(&script, read("player.py").replace(place, choose)).unwrap();
+        let mut rest = read("league_player.py");
+        for [usual, other] in times {
+            assert!(rest.contains(usual), "{usual}");
+            rest = rest.replace(usual, other);
+        }
+        fs::write(folder.join("league_player.py"), rest).unwrap();
+        script
+    }
+
+    /// Kills a program, and starts it again with the same words; the manager at the same port.
+    fn restart(&mut self, name: &str) {
+        let mut old = self.programs.remove(name).unwrap();
+        old.process.kill();
+        let mut words = old.words;
+        if name == "manager" {
+            words += &format!(" --port {}", old.process.port());
+        }
+        if words.starts_with("stand-in") {
+            let address = format!("127.0.0.1:{}", old.process.port());
+            wait_until("its player ends", || TcpListener::bind(&address).is_ok());
+        }
+        self.start(name, &words);
+    }
+
+    /// Starts the player that the protocol prints in this language.
+    fn start_printed(&self, fence: &str, program: &str, name: &str) -> TestProcess {
+        let page = PROTOCOL.replace('\r', "");
+        let blocks = page.split("```");
+        let mut blocks = blocks.filter_map(|block| block.strip_prefix(fence));
+        let script = blocks.find(|block| block.contains("relay_next")).unwrap();
+        let path = self.test.folder.join("printed");
+        fs::write(&path, script).unwrap();
+        let manager = self.url("manager").replace("/mcp", "");
+        TestProcess::new(Command::new(program).arg(path).args([&manager, name]))
+    }
+
+    /// Starts a program of the small league, which finds the manager in its configuration.
+    fn start_small(&self, name: &str, options: &str) -> TestProcess {
+        if name == "manager" {
+            let port = options.split(' ').nth(1).unwrap();
+            self.edit_manager(&format!("http://localhost:{port}/mcp"));
+            let manager = self.small("manager", options);
+            manager.url(); // it listens
+            return manager;
+        }
+        let manager = self.url("manager");
+        let agents = fs::read_to_string(self.test.config("agents")).unwrap();
+        if !agents.contains(&manager) {
+            self.edit_manager(&manager); // no small program has started yet, which reads this file
+        }
+        let kind = kind_of(name);
+        self.small(kind, &format!("{options} --{kind}-id {name}"))
+    }
+
+    fn edit_manager(&self, url: &str) {
+        let key = "league_manager.endpoint";
+        self.test.edit("agents", key, json!(url));
+    }
+
+    fn small(&self, kind: &str, words: &str) -> TestProcess {
+        let mut command = Command::new(executable(&format!("small_{kind}")));
+        command.args(words.split_whitespace());
+        TestProcess::new(command.current_dir(&self.test.folder))
+    }
+
+    /// Runs a program of the small league to its end. Returns its exit code, and what it prints.
+    fn run_small(&self, kind: &str, words: &str) -> String {
+        let mut process = self.small(kind, words);
+        let code = process.wait().code().unwrap();
+        let printed = process.output() + &process.errors();
+        let lines = printed.lines().map(without_system_error);
+        format!("exit {code}: {}", lines.collect::<Vec<_>>().join("\n"))
+    }
+}
+
+/// Returns which program an agent with this name is.
+fn kind_of(name: &str) -> &'static str {
+    match name.starts_with('R') {
+        true => "referee",
+        false => "player",
+    }
+}
+
+/// Runs a command to its end. Returns its exit code, unless it is 0, and its output.
+fn ended(command: &mut Command) -> String {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    let text = String::from_utf8_lossy(&text).replace("\n\n", "\n");
+    match output.status.code() {
+        Some(0) => text,
+        code => format!("exit {}\n{text}", code.unwrap_or(-1)),
+    }
+}
+
+/// Starts the stand-in for a player, which ends with it.
+fn stand_in(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
+    let mut command = Command::new(PYTHON);
+    command.arg(format!("{BIN}/league_player.py"));
+    command.args(["--until-stdin-closes", "--manager", manager, "--"]);
+    command.arg(player.get_program()).args(player.get_args());
+    command.arg("--until-stdin-closes");
+    TestProcess::new(command.current_dir(&test.folder))
+}
+
+/// Returns a line without what the system says about an error, and without the place in a file.
+fn without_system_error(line: &str) -> String {
+    let (line, _) = line.split_once(" at line ").unwrap_or((line, ""));
+    let Some((text, rest)) = line.split_once(" (os error ") else {
+        return line.into();
+    };
+    let (place, _) = text.rsplit_once(": ").unwrap();
+    let (_, rest) = rest.split_once(')').unwrap();
+    format!("{place}: ERROR{rest}")
+}

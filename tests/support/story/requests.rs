@@ -1,0 +1,184 @@
+//! Requests in a story, and their answers in short.
+
+use super::*;
+use league::protocol::MessageSpec;
+use std::collections::BTreeSet;
+
+impl Story {
+    /// Sends a request, and returns its answer.
+    pub fn request_command(&mut self, line: &str) -> String {
+        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        match (first, second) {
+            (name, "pinged") => {
+                let [token, _, fake, kind, count] = more.split(' ').collect::<Vec<_>>()[..] else {
+                    panic!("{line}")
+                };
+                let ping = json!({"auth_token": token});
+                wait_until(line, || {
+                    call(&self.url(name), "ping", ping.clone());
+                    self.received(fake, kind, 0).len() >= count.parse().unwrap()
+                });
+                String::new()
+            }
+            (name, "invited") => {
+                for line in [
+                    format!("manager announces {more} tok-true"),
+                    format!("true invites {more}"),
+                ] {
+                    let reply = told(&self.url(name), &line);
+                    assert!(["ok", "joins"].contains(&&*reply), "{line}: {reply}");
+                }
+                String::new()
+            }
+            (name, "told") => told(&self.url(name), more),
+            (name, "replies") => {
+                let reply = reply_to(&self.url(name), more);
+                let conversation = reply["result"]["conversation_id"].as_str();
+                let conversation = conversation.map(|id| format!(" in {id}"));
+                let legal = "\"even or odd\"";
+                let reply = shown(reply)
+                    .replace("\"even\"", legal)
+                    .replace("\"odd\"", legal);
+                reply + &conversation.unwrap_or_default()
+            }
+            (name, "repeats") => {
+                let replies = (0..20).map(|_| shown(reply_to(&self.url(name), more)));
+                replies.collect::<BTreeSet<_>>().len().to_string()
+            }
+            (name, "sends") => {
+                let (header, body) = more.split_once(" -- ").unwrap_or(("X: y", more));
+                let (header, body) = (format!("{header}\r\n"), body.replace("\\r\\n", "\r\n"));
+                match http("POST", &self.url(name), &header, body.as_bytes()) {
+                    (200, text) => text,
+                    (status, _) => status.to_string(),
+                }
+            }
+            (name, "post") => post(&self.url(name), "", more),
+            (name, "browsed") => post(&self.url(name), "Origin: http://192.0.2.1\r\n", more),
+            (name, "page") => {
+                let (path, place) = more.split_once(' ').unwrap_or((more, ""));
+                let (status, text) = self.programs[name].process.page(path);
+                match place {
+                    "" if text.starts_with('{') => text,
+                    "" => status.to_string(),
+                    pointer if place.starts_with('/') => {
+                        let document: Value = json_of(&text);
+                        let value = document.pointer(pointer);
+                        value.map_or("none".into(), Value::to_string)
+                    }
+                    word => text.contains(word).to_string(),
+                }
+            }
+            (name, "serves") => served(&self.url(name), more),
+            (name, "has") => {
+                let (path, text) = more.split_once(' ').unwrap();
+                let page = pages::get(&self.url(name), path).2;
+                page.matches(text).count().to_string()
+            }
+            (name, _) => answer(&self.url(name), rest),
+        }
+    }
+}
+
+/// Sends the message of a line of `fake.rs` under its method. Returns the reply.
+pub fn reply_to(url: &str, line: &str) -> Value {
+    send_by_method(url, fake::message_of_line(line))
+}
+
+/// Returns the reply to such a message as one word.
+pub fn told(url: &str, line: &str) -> String {
+    fake::told(&reply_to(url, line)["result"]).into()
+}
+
+/// Sends a message under its method. Returns the whole reply.
+pub fn send_by_method(url: &str, message: Value) -> Value {
+    let spec = MessageSpec::by_type(text_of(&message["message_type"])).unwrap();
+    call(url, spec.method, message)
+}
+
+/// Calls a method with arguments like `relay_token=<1> known=[7]`. Returns the answer in short.
+pub fn answer(url: &str, words: &str) -> String {
+    let (method, arguments) = words.split_once(' ').unwrap_or((words, ""));
+    let mut params = json!({});
+    for (place, text) in arguments.split(' ').filter_map(|word| word.split_once('=')) {
+        set(&mut params, place, json_or_text(text));
+    }
+    let call = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
+    post(url, "", &call.to_string())
+}
+
+/// Posts a body. Returns the answer in short.
+pub fn post(url: &str, headers: &str, body: &str) -> String {
+    let (status, text) = http("POST", url, headers, body.as_bytes());
+    match serde_json::from_str(&text) {
+        Ok(reply) if status == 200 => shown(reply),
+        _ => status.to_string(),
+    }
+}
+
+/// Returns a reply without its envelope; of an error, the code, and the field or the message.
+pub fn shown(mut reply: Value) -> String {
+    if let Some(code) = reply.pointer("/error/code") {
+        let message = reply["error"]["message"].as_str().unwrap_or_default();
+        return format!(
+            "error {code} {}",
+            message.split(':').next().unwrap_or_default()
+        );
+    }
+    let result = reply.get_mut("result").map(Value::take);
+    let mut result = result.unwrap_or(reply);
+    if let Some(code) = result["error_code"].as_str() {
+        let field = result["context"]["field"].as_str().unwrap_or_default();
+        return format!("{code} {field}");
+    }
+    if let Some(fields) = result.as_object_mut() {
+        let envelope = "protocol sender timestamp arrival_timestamp conversation_id league_id \
+            round_id proves_itself";
+        fields.retain(|name, _| !envelope.contains(name.as_str()));
+    }
+    result.to_string()
+}
+
+/// Gets a page. Returns these fields of its JSON; else the status, what the head says about the file, and a
+/// short text.
+pub fn served(url: &str, words: &str) -> String {
+    let (path, pointers) = words.split_once(' ').unwrap_or((words, ""));
+    let (status, head, body) = pages::get(url, path);
+    if !pointers.is_empty() {
+        let document: Value = json_of(&body);
+        let values = pointers.split(' ').map(|pointer| document.pointer(pointer));
+        return values
+            .map(|value| format!("{}\n", value.unwrap_or(&Value::Null)))
+            .collect();
+    }
+    let told = ["Content-Type", "Content-Disposition", "Location"];
+    let head = head
+        .lines()
+        .filter(|line| told.iter().any(|name| line.starts_with(name)));
+    let head: String = head.map(|line| format!("{line}\n")).collect();
+    let body = if body.len() < 1000 {
+        body
+    } else {
+        String::new()
+    };
+    format!("{status}\n{head}{body}")
+}
+
+/// Reads JSON, or else a text.
+pub fn json_or_text(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(text.into())
+}
+
+/// Returns these fields, separated by commas, of a reply that is shown; `table/0` is a part of one.
+pub fn chosen_fields(reply: &str, fields: &str) -> String {
+    let Ok(reply) = serde_json::from_str::<Value>(reply) else {
+        return reply.into();
+    };
+    let values = fields.split(',');
+    let values = values.map(|place| reply.pointer(&format!("/{place}")).unwrap_or(&Value::Null));
+    values
+        .map(Value::to_string)
+        .collect::<Vec<String>>()
+        .join(" ")
+}
