@@ -120,7 +120,7 @@ impl Story {
         let output = self.run(&line);
         let output = output.replace(&*self.test.folder.to_string_lossy(), "FOLDER");
         let output = match output.contains("FOLDER\\") {
-            true => output.replace('\\', "/"), // on Windows
+            true => output.replace('\\', "/").replace("/u00", r"\u00"), // on Windows
             false => output,
         };
         let output = output.replace(&now()[..10], "TODAY");
