@@ -17,11 +17,10 @@ and no player may remember another result. In the last one no terminal may show 
 """
 
 import atexit, collections, json, os, pathlib, re, shutil, subprocess, sys, tempfile, time
-from real_league import PROJECT, TOKEN, wrong_memories
+from real_league import PROJECT, TOKEN, wait_for, wrong_memories
 
 LAPTOPS, CONNECTED = 14, 2
 MATCHES = LAPTOPS * (LAPTOPS - 1) // 2
-LIMIT = 400  # seconds until a league must be over
 CUT = 30  # seconds
 NETWORK = "10.77.0"
 MANAGER = f"http://{NETWORK}.1:8000"
@@ -170,14 +169,6 @@ class Class:
         for program in self.programs:
             if TOKEN.search(program.screen()):
                 yield f"a token in {program.folder.name}/screen.txt"
-
-
-def wait_for(what, fact):
-    until = time.monotonic() + LIMIT
-    while not fact():
-        if time.monotonic() > until:
-            sys.exit(f"did not happen in {LIMIT} s: {what}")
-        time.sleep(0.2)
 
 
 def play(school, number):

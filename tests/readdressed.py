@@ -7,8 +7,8 @@ The players, one in Rust and one in Python, must register again, and nobody may 
 the shipped configuration.
 """
 
-import os, pathlib, shutil, subprocess, sys, tempfile, time
-from real_league import PROJECT, League, free_ports
+import os, pathlib, shutil, subprocess, sys, tempfile
+from real_league import PROJECT, League, free_ports, wait_for
 
 SECONDS = 180  # until the league must be over
 SCHOOL, LAPTOP = (f"league-{os.getpid()}-{name}" for name in ("school", "laptop"))
@@ -17,14 +17,6 @@ ON_LAPTOP = ("P01", "P02")
 
 def ip(line):
     subprocess.run(["ip", *line.split()], check=True)
-
-
-def wait(fact, what):
-    until = time.monotonic() + SECONDS
-    while not fact():
-        if time.monotonic() > until:
-            sys.exit(f"{what} in {SECONDS} s")
-        time.sleep(0.05)
 
 
 def new_league(folder):
@@ -53,8 +45,8 @@ def play(league):
                 ["ip", "netns", "exec", machine, *program, *command[1:]], cwd=league.folder, stdin=subprocess.DEVNULL,
                 stdout=output, stderr=subprocess.STDOUT)
         if name == "manager":
-            wait(lambda: "listening" in league.output("manager"), "the manager does not listen")
-    wait(lambda: len(league.events("Recorded")) >= 2, "the first round is not played")
+            wait_for("the manager listens", lambda: "listening" in league.output("manager"), SECONDS)
+    wait_for("the first round is played", lambda: len(league.events("Recorded")) >= 2, SECONDS)
     ip(f"-n {LAPTOP} addr del 10.77.0.2/24 dev laptop")
     ip(f"-n {LAPTOP} addr add 10.77.0.9/24 dev laptop")
     faults = [*league.wait_for_end(SECONDS), *league.faults()]

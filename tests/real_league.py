@@ -1,6 +1,6 @@
 """A league of real processes on this machine, for kills.py and network.py: it starts, kills and checks them."""
 
-import collections, functools, json, pathlib, random, re, shutil, socket, subprocess, time
+import collections, functools, json, pathlib, random, re, shutil, socket, subprocess, sys, time
 
 PROJECT = pathlib.Path(__file__).resolve().parent.parent
 PLAYERS, REFEREES = 4, 2
@@ -23,6 +23,14 @@ def free_ports(count):
         if len(ports) == count:
             return ports
     raise OSError("no free ports from 10000 to 30000")
+
+
+def wait_for(what, fact, seconds=400):
+    until = time.monotonic() + seconds
+    while not fact():
+        if time.monotonic() > until:
+            sys.exit(f"did not happen in {seconds} s: {what}")
+        time.sleep(0.2)
 
 
 def configure(folder):

@@ -80,16 +80,7 @@ pub fn params(words: &str) -> String {
         }
         _ => return words.into(),
     };
-    for (place, text) in changes
-        .split(' ')
-        .filter_map(|change| change.split_once('='))
-    {
-        set(
-            &mut whole,
-            place,
-            serde_json::from_str(text).unwrap_or(text.into()),
-        );
-    }
+    set_all(&mut whole, changes.split(' '));
     whole.to_string()
 }
 

@@ -111,6 +111,18 @@ pub fn set(whole: &mut Value, pointer: &str, value: Value) {
     }
 }
 
+/// Makes changes like `/context/field=7`; words without a sign of equality change nothing.
+pub fn set_all<'a>(whole: &mut Value, words: impl IntoIterator<Item = &'a str>) {
+    for (place, text) in words.into_iter().filter_map(|word| word.split_once('=')) {
+        set(whole, place, json_or_text(text));
+    }
+}
+
+/// Reads JSON, or else a text.
+pub fn json_or_text(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| text.into())
+}
+
 /// Connects to the host and port of a URL. A read fails if no byte comes within `limit`.
 pub fn connect(url: &str, limit: Duration) -> io::Result<TcpStream> {
     // Windows tries localhost as an IPv6 address first, which takes two seconds to fail.

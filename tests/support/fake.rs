@@ -1,7 +1,7 @@
 //! A fake manager for tests of a single referee or player: its replies and its notifications. And
 //! the messages of a fake referee to a player.
 
-use super::{FakeAgent, FakeReply, json_of, message, now, rows, send, set, text_of};
+use super::{FakeAgent, FakeReply, json_of, message, now, rows, send, set_all, text_of};
 use serde_json::{Value, json};
 
 pub const LEAGUE: &str = "league_2025_even_odd";
@@ -151,10 +151,7 @@ pub fn message_of_line(line: &str) -> Value {
         }
         _ => panic!("{line}"),
     };
-    for (place, text) in changes.iter().filter_map(|word| word.split_once('=')) {
-        let value = serde_json::from_str(text).unwrap_or(text.into());
-        set(&mut message, place, value);
-    }
+    set_all(&mut message, changes);
     message
 }
 

@@ -7,7 +7,7 @@
 //! difference.
 #![allow(dead_code, reason = "every test file uses its own part")]
 
-use super::{browser, print_left_out};
+use super::{browser, json_or_text, print_left_out};
 use league::system::PYTHON;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -110,12 +110,13 @@ fn is_rewritten() -> bool {
 /// Runs the commands of a script, and returns the script with their output. It ends at the first
 /// difference, unless the outputs are to be written.
 fn run_script(path: &Path, text: &str, mut run: impl FnMut(&str) -> String) -> String {
+    let text = text.replace('\r', "");
     let mut actual = String::new();
     for (number, line) in (1..).zip(text.lines()) {
         if line.starts_with("  ") {
             continue;
         }
-        if !is_rewritten() && !text.replace('\r', "").starts_with(&actual) {
+        if !is_rewritten() && !text.starts_with(&actual) {
             break;
         }
         actual += &format!("{line}\n");
@@ -256,7 +257,7 @@ fn value_of(text: &str) -> Value {
     let repeated = text.rsplit_once('*');
     let repeated = repeated.and_then(|(part, times)| Some((part, times.parse().ok()?)));
     let Some((part, times)) = repeated else {
-        return serde_json::from_str(text).unwrap_or_else(|_| text.into());
+        return json_or_text(text);
     };
     let (rest, last) = part.split_at(part.char_indices().last().unwrap().0);
     format!("{rest}{}", last.repeat(times)).into()

@@ -6,8 +6,7 @@ use std::collections::BTreeSet;
 impl Story {
     /// Runs a command about fake agents. Returns its output, or none if it is another command.
     pub fn fake_command(&mut self, line: &str) -> Option<String> {
-        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let [first, second, rest, more] = words_of(line);
         match (first, second) {
             ("fake", name) => self.fake(name, more),
             ("open", _) => gate_of(&self.gates, &format!("gate{rest}")).open(),
@@ -137,7 +136,7 @@ impl Story {
     }
 
     /// Waits until a fake agent has got so many messages of a type, or calls of a method. Returns
-    /// their matches, or with a third word this field of the last one.
+    /// their matches, or with a third word this field of the last of so many.
     fn gets(&self, name: &str, words: &str) -> String {
         let mut words = words.split(' ');
         let [kind, count] = [(); 2].map(|()| words.next().unwrap());
@@ -202,9 +201,7 @@ impl Story {
             if let Some(meta) = request.get_mut("player_meta") {
                 meta["display_name"] = name.into();
             }
-            for (place, text) in edits.iter().filter_map(|edit| edit.split_once('=')) {
-                set(&mut request, place, json_or_text(text));
-            }
+            set_all(&mut request, edits.iter().copied());
             let reply = send(&self.url("manager"), &request);
             let id = ["player_id", "referee_id"].map(|key| reply[key].as_str());
             if let Some(token) = reply["auth_token"].as_str() {

@@ -10,8 +10,7 @@ use std::path::PathBuf;
 impl Story {
     /// Runs a command about files and logs. Returns its output, or none if it is another command.
     pub fn file_command(&mut self, line: &str) -> Option<String> {
-        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let [first, second, rest, more] = words_of(line);
         match (first, second) {
             ("write", path) => {
                 let text = more.replace("\\n", "\n").replace("\\t", "\t");

@@ -11,7 +11,7 @@ mod requests;
 
 use super::browser::Browser;
 use super::*;
-use requests::{answer, chosen_fields, json_or_text, send_by_method, shown, told};
+use requests::{answer, chosen_fields, send_by_method, shown, told};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
@@ -128,8 +128,7 @@ impl Story {
     }
 
     fn run(&mut self, line: &str) -> String {
-        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let [first, second, rest, more] = words_of(line);
         match (first, second) {
             ("needs", _) => {}
             ("config", _) => {
@@ -288,6 +287,13 @@ fn with_times_hidden(text: &str) -> String {
         }
     }
     hidden.replace(&format!("<now>{zone}"), "<now>")
+}
+
+/// Returns the first two words of a command, what follows the first, and what follows the second.
+fn words_of(line: &str) -> [&str; 4] {
+    let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+    [first, second, rest, more]
 }
 
 /// Returns the number and the text in `2 TEXT`.

@@ -28,8 +28,7 @@ const SHORT_TIMES: [[&str; 2]; 4] = [
 impl Story {
     /// Runs a command about a program. Returns its output, or none if it is another command.
     pub fn program_command(&mut self, line: &str) -> Option<String> {
-        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let [first, second, rest, more] = words_of(line);
         match (first, second) {
             ("start", name) => self.start(name, more),
             ("spawn", name) => {

@@ -7,8 +7,7 @@ use std::collections::BTreeSet;
 impl Story {
     /// Sends a request, and returns its answer.
     pub fn request_command(&mut self, line: &str) -> String {
-        let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
-        let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
+        let [first, second, rest, more] = words_of(line);
         match (first, second) {
             (name, "pinged") => {
                 let [token, _, fake, kind, count] = more.split(' ').collect::<Vec<_>>()[..] else {
@@ -101,9 +100,7 @@ pub fn send_by_method(url: &str, message: Value) -> Value {
 pub fn answer(url: &str, words: &str) -> String {
     let (method, arguments) = words.split_once(' ').unwrap_or((words, ""));
     let mut params = json!({});
-    for (place, text) in arguments.split(' ').filter_map(|word| word.split_once('=')) {
-        set(&mut params, place, json_or_text(text));
-    }
+    set_all(&mut params, arguments.split(' '));
     let call = json!({"jsonrpc": "2.0", "method": method, "params": params, "id": 1});
     post(url, "", &call.to_string())
 }
@@ -163,11 +160,6 @@ pub fn served(url: &str, words: &str) -> String {
         String::new()
     };
     format!("{status}\n{head}{body}")
-}
-
-/// Reads JSON, or else a text.
-pub fn json_or_text(text: &str) -> Value {
-    serde_json::from_str(text).unwrap_or(text.into())
 }
 
 /// Returns these fields, separated by commas, of a reply that is shown; `table/0` is a part of one.
