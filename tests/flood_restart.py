@@ -10,7 +10,7 @@ than 1.2 GB of memory.
 """
 
 import http.client, json, pathlib, shutil, socket, sys, tempfile, threading, time
-from real_league import PROJECT, League, free_ports
+from real_league import PROJECT, League, free_ports, set_system
 
 SECONDS = 8  # of a flood
 ANSWER_SECONDS, MAX_MEMORY = 60, 1_200_000  # KB
@@ -98,8 +98,7 @@ def referee(league, port):
     """A referee with a match of tic-tac-toe in play: it is played to its end, without a technical loss."""
     (league.folder / "slow.py").write_text(SLOW)
     shutil.copy(PROJECT / "bin" / "league_player.py", league.folder)
-    path = league.folder / "config" / "system.json"
-    path.write_text(path.read_text().replace('"move_timeout_sec": 2', '"move_timeout_sec": 10'))
+    set_system(league.folder, "timeouts", move_timeout_sec=10)
     for command in league.commands.values():
         command += ["--league-id", "league_2025_tic_tac_toe"]
         if command[0] == "player":

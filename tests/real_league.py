@@ -36,10 +36,14 @@ def wait_for(what, fact, seconds=400):
 def configure(folder):
     """Copies the shipped configuration, with short times, so that an agent that is gone is soon given up."""
     shutil.copytree(PROJECT / "config", folder / "config")
+    set_system(folder, "timeouts", move_timeout_sec=2, generic_response_timeout_sec=2)
+    set_system(folder, "retry_policy", max_retries=3, base_delay_sec=0.3)
+
+
+def set_system(folder, section, **values):
     path = folder / "config" / "system.json"
     system = json.loads(path.read_text())
-    system["timeouts"].update(move_timeout_sec=2, generic_response_timeout_sec=2)
-    system["retry_policy"].update(max_retries=3, base_delay_sec=0.3)
+    system[section].update(values)
     path.write_text(json.dumps(system))
 
 
