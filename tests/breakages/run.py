@@ -58,7 +58,11 @@ def read_list(path):
 def copy_tree(tree, folder, edits):
     """Copies the files of a tree, with these edits. Files that are the same are not written."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard"]
-    for name in subprocess.check_output(command, cwd=tree, text=True).splitlines():
+    names = subprocess.check_output(command, cwd=tree, text=True).splitlines()
+    for script in folder.glob("tests/scripts/*/*"):
+        if str(script.relative_to(folder)) not in names:
+            script.unlink()
+    for name in names:
         source, target = tree / name, folder / name
         if not source.is_file():
             continue
