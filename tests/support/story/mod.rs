@@ -271,7 +271,7 @@ impl Drop for Story {
 }
 
 /// Returns a text with `<now>` for each time of day that is now, or is so in the next minutes: nine
-/// hours after UTC, as in Japan; on Windows in UTC.
+/// hours after UTC, as in Japan; on Windows in UTC. Timestamps stay, which end with Z.
 fn with_times_hidden(text: &str) -> String {
     let (hours, zone) = if cfg!(windows) { (0, " UTC") } else { (9, "") };
     let local = OffsetDateTime::now_utc().to_offset(UtcOffset::from_hms(hours, 0, 0).unwrap());
@@ -282,7 +282,8 @@ fn with_times_hidden(text: &str) -> String {
     };
     let mut hidden = text.to_string();
     for start in (0..text.len()).rev() {
-        if text.get(start..start + 8).is_some_and(is_now) {
+        let is_timestamp = text.get(start + 8..start + 9) == Some("Z");
+        if text.get(start..start + 8).is_some_and(is_now) && !is_timestamp {
             hidden.replace_range(start..start + 8, "<now>");
         }
     }
