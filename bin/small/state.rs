@@ -372,11 +372,10 @@ mod tests {
     }
 
     #[test]
-    fn equal_players_share_a_rank() {
-        // P03 chooses odd, the others even, and each number is an 8.
+    fn head_to_head_decides_among_equal_players() {
         let rules = include_str!("../../config/leagues/league_2025_even_odd.json");
         let mut league = League::new(serde_json::from_str(rules).unwrap());
-        for id in ["P01", "P02", "P03"] {
+        for id in ["P01", "P02", "P03", "P04"] {
             league.members.push(Member {
                 kind: AgentKind::Player,
                 id: id.to_string(),
@@ -384,17 +383,20 @@ mod tests {
                 meta: AgentMeta::default(),
             });
         }
-        league.matches = schedule_of(3);
+
+        // P01 beats P02 and P03, P02 beats P03 and P04, P03 beats P04, and P04 beats P01. The number is 8.
+        league.matches = schedule_of(4);
         for the_match in &mut league.matches {
-            let players = &the_match.players;
-            let choices = players
-                .each_ref()
-                .map(|id| if id == "P03" { "odd" } else { "even" });
+            let choices = match the_match.id.as_str() {
+                "R1M1" | "R2M1" | "R2M2" => ["odd", "even"],
+                _ => ["even", "odd"],
+            };
             let moves = games::alternating(&choices);
-            the_match.result = Some(games::even_odd::GAME.judge(players, &moves, Some(8)));
+            let result = games::even_odd::GAME.judge(&the_match.players, &moves, Some(8));
+            the_match.result = Some(result);
         }
         let table = league.standings();
         let rows: Vec<(u32, i32)> = table.iter().map(|row| (row.rank, row.points)).collect();
-        assert_eq!(rows, [(1, 4), (1, 4), (3, 0)]);
+        assert_eq!(rows, [(1, 6), (2, 6), (3, 3), (4, 3)]);
     }
 }

@@ -176,7 +176,8 @@ fn incoming(line: &str, now: Instant, proves_itself: bool) -> (Sender, PlayerReq
 /// Returns a recorded result as the manager tells it.
 fn recorded(match_id: &str, winner: &str) -> Value {
     let over = message_of_line(&format!("true ends {match_id} {winner}"));
-    json!({"match_id": match_id, "round_id": 1, "game_type": "even_odd", "opponent_id": "P02",
+    let round_id: u32 = match_id[1..2].parse().unwrap();
+    json!({"match_id": match_id, "round_id": round_id, "game_type": "even_odd", "opponent_id": "P02",
         "result": over["game_result"]})
 }
 
