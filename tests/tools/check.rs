@@ -36,6 +36,7 @@ fn start_fake(fault: &str, manager: &str) {
             "error" if is_asked => FakeReply::Body(ERROR.into()),
             "slow" if is_asked => FakeReply::Silence,
             "hangs up" if request["method"] == "tools/list" => FakeReply::Close,
+            "hangs up" if request["method"] == "notify_round" => FakeReply::Body(REFUSED.into()),
             "wrong case" => valid_reply("P01", "Even", request),
             _ if request["method"] == "tools/list" => FakeReply::Body(NO_TOOLS.into()),
             _ => valid_reply("P01", "even", request),
@@ -51,6 +52,7 @@ fn start_fake(fault: &str, manager: &str) {
 
 const ERROR: &str =
     r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32603, "message": "its choose fails"}}"#;
+const REFUSED: &str = r#"{"jsonrpc": "2.0", "id": 1, "result": {"message_type": "LEAGUE_ERROR"}}"#;
 const NO_TOOLS: &str = r#"{"jsonrpc": "2.0", "id": 1, "error": {"code": -32601, "message": "no"}}"#;
 
 /// Returns what people see of an examination.
