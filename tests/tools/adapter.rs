@@ -8,7 +8,7 @@ const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/bin/adapter.py");
 /// Agents, their choices, and the rules for their dialects on the command line. P02 cannot be called.
 /// P06 has no rule for the field of its choice.
 const AGENTS: &str = "
-P01 | even | --method handle_game_invitation=joinMatch --method choose_parity=chooseParity --field match_id=matchId --field parity_choice=parityChoice
+P01 | even | --method handle_game_invitation=joinMatch --method choose_parity=chooseParity --field match_id=matchId --field parity_choice=parityChoice --value parity_choice:even=0
 P02 | odd | --relay --body tools
 P03 | odd | --body bare --field message_type=type --value message_type:GAME_INVITATION=invite --value message_type:CHOOSE_PARITY_CALL=choose --field GAME_JOIN_ACK:accept=coming --value accept:true=yes --field parity_choice=choice --value parity_choice:even=EVEN --value parity_choice:odd=ODD
 P04 | even | --in message --method *=handle
@@ -16,11 +16,12 @@ P05 | odd | --body bare --path handle_game_invitation=/join --path choose_parity
 P06 | | --body bare --field message_type=type --value message_type:GAME_INVITATION=invite --value message_type:CHOOSE_PARITY_CALL=choose";
 
 /// What an agent is sent, and its answer: the path, the fields with their texts (`*` for any, `-` for
-/// none, or those of another field), the answer. An invitation may be accepted by an answer without `accept`. What P04 does not
-/// know it answers with an error together with a result that is null.
+/// none, or those of another field), the answer. An invitation may be accepted by an answer without `accept`. The number that P01
+/// chooses is a text. What P04 does not know it answers with an error together with a result that is
+/// null.
 const ANSWERS: &str = r#"
 P01 | / method=joinMatch params.matchId=* params.match_id=- | {"jsonrpc": "2.0", "id": 1, "result": {"accept": true}}
-P01 | / method=chooseParity params.matchId=* params.match_id=- | {"jsonrpc": "2.0", "id": 1, "result": {"parityChoice": "even"}}
+P01 | / method=chooseParity params.matchId=* params.match_id=- | {"jsonrpc": "2.0", "id": 1, "result": {"parityChoice": "0"}}
 P02 | / method=tools/call params.name=handle_game_invitation params.arguments.match_id=* | {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "{\"accept\": true}"}]}}
 P02 | / method=tools/call params.name=choose_parity params.arguments.match_id=* | {"jsonrpc": "2.0", "id": 1, "result": {"content": [{"type": "text", "text": "{\"parity_choice\": \"odd\"}"}]}}
 P03 | / type=invite | {"coming": "yes"}
@@ -30,6 +31,7 @@ P04 | / method=handle params.message.message_type=CHOOSE_PARITY_CALL | {"jsonrpc
 P04 | / method=handle | {"result": null, "error": {"code": -32601, "message": "unknown"}, "id": 1}
 P05 | /join game.id=match_id game.opponent=* opponent_id=- | {"data": {"reply": {"accept": true}}}
 P05 | /choose game.id=* | {"data": {"reply": {"pick": {"number": 1}}}}
+P06 | / type=invite match_id=R1M2 | {"accept": false}
 P06 | / type=invite | {"coming": "yes"}
 P06 | / type=choose | {"choice": "ODD"}"#;
 
@@ -98,8 +100,10 @@ fn adapter_without_a_rule_for_the_choice_names_the_options() {
     let [id, _, rules] = rows(AGENTS).last().unwrap();
     let player = start_adapter(&test, &manager.url, id, rules);
     player.line("is P01");
-    let story = "manager announces R1M1: ok\ntrue invites R1M1: joins";
+    let story = "manager announces R1M2: ok\nmanager announces R1M1: ok\ntrue invites R1M1: joins";
     fake::converse(&player.url(), story);
+    let declined = send(&player.url(), &fake::message_of_line("true invites R1M2"));
+    assert_eq!(declined["accept"], false);
     let choice = send(&player.url(), &fake::message_of_line("true asks R1M1"));
     assert_eq!(choice["parity_choice"], Value::Null, "{choice}");
     player.wait_for_error("--field, --value and --out");
