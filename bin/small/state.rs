@@ -387,13 +387,11 @@ mod tests {
         // P01 beats P02 and P03, P02 beats P03 and P04, P03 beats P04, and P04 beats P01. The number is 8.
         league.matches = schedule_of(4);
         for the_match in &mut league.matches {
-            let choices = match the_match.id.as_str() {
-                "R1M1" | "R2M1" | "R2M2" => ["odd", "even"],
-                _ => ["even", "odd"],
-            };
+            let is_second = ["R1M1", "R2M1", "R2M2"].contains(&the_match.id.as_str());
+            let choices = [["even", "odd"], ["odd", "even"]][usize::from(is_second)];
             let moves = games::alternating(&choices);
-            let result = games::even_odd::GAME.judge(&the_match.players, &moves, Some(8));
-            the_match.result = Some(result);
+            the_match.result =
+                Some(games::even_odd::GAME.judge(&the_match.players, &moves, Some(8)));
         }
         let table = league.standings();
         let rows: Vec<(u32, i32)> = table.iter().map(|row| (row.rank, row.points)).collect();
