@@ -15,7 +15,7 @@ fn programs_golden() {
 fn killed_programs_lose_no_results() {
     let ids = ["REF01", "REF02", "P01", "P02", "P03", "P04", "P05", "P06"];
     let mixed = "REF01 manager P01 REF02";
-    for victims in ["manager", "REF01", "manager", "P01", "manager", mixed] {
+    for victims in ["manager", "P01", mixed] {
         let test = TestLeague::new("");
         let arguments = "--players 6 --referees 2";
         let mut manager = test.manager(arguments);
@@ -65,7 +65,7 @@ fn killed_programs_lose_no_results() {
 #[test]
 fn two_local_leagues_in_one_folder_do_not_disturb_each_other() {
     let ids = ["league_2025_even_odd", "thursday"];
-    for _ in 0..3 {
+    for _ in 0..2 {
         let test = TestLeague::new("");
         let second = test.config("leagues/thursday.json");
         fs::copy(test.config("leagues/"), second).unwrap();
