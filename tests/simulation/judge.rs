@@ -207,9 +207,9 @@ impl<'a> Remains<'a> {
     }
 
     /// Returns the number of the manager's calls to an agent that failed one after the other: the
-    /// largest one, and the last one.
-    fn failed_calls(&self, id: Id) -> (u32, u32) {
-        let (mut most, mut last) = (0, 0);
+    /// largest one, and the last one. The third is true if the last call found no program.
+    fn failed_calls(&self, id: Id) -> (u32, u32, bool) {
+        let (mut most, mut last, mut is_gone) = (0, 0, false);
         let calls = self
             .world
             .calls
@@ -219,8 +219,9 @@ impl<'a> Remains<'a> {
             let has_failed = outcome.as_ref().is_err_and(CallError::is_retryable);
             last = if has_failed { last + 1 } else { 0 };
             most = last.max(most);
+            is_gone = outcome.as_ref().is_err_and(CallError::is_refused);
         }
-        (most, last)
+        (most, last, is_gone)
     }
 }
 
@@ -462,8 +463,8 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
     }
 }
 
-/// A player does not refuse a result under the token that the manager has announced to it, unless it
-/// has accepted an invitation since, or asked the manager.
+/// A player does not refuse a result under the token that the manager has announced to it, and to
+/// nobody another one since, unless it has accepted an invitation, or asked the manager.
 fn players_accept_their_results(remains: &Remains) {
     let mut tokens = BTreeMap::new();
     let mut joined = BTreeMap::new();
@@ -484,8 +485,15 @@ fn players_accept_their_results(remains: &Remains) {
             }
             Some(PlayerRequest::GameOver(over)) => {
                 let key = Some((&over.match_id, call.to, given.life));
-                let holds =
-                    is_ok || tokens.get(&key) != Some(&token) || joined.get(&key) == Some(&token);
+                let mut assigned = remains.assigned.iter();
+                let newest = assigned.rfind(|one| one.match_id == over.match_id);
+                let is_newest = newest
+                    .zip(token.as_ref())
+                    .is_some_and(|(newest, token)| newest.tokens.contains(token));
+                let holds = is_ok
+                    || !is_newest
+                    || tokens.get(&key) != Some(&token)
+                    || joined.get(&key) == Some(&token);
                 remains.check("accepted", holds, (&over.match_id, name));
                 if is_ok {
                     joined.insert(key, token);
@@ -558,7 +566,8 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
 }
 
 /// Everybody has ended, except who has refused the end, since it was not registered yet, or could not be
-/// told in all attempts; one whose program is there is called for as long as they can take.
+/// told in all attempts: these go on for as long as they can take, unless the last one has found no
+/// program.
 fn everybody_knows_the_end(remains: &Remains) {
     let world = remains.world;
     let policy = world.program.config.system.retry_policy;
@@ -574,9 +583,8 @@ fn everybody_knows_the_end(remains: &Remains) {
     let last = remains.recorded_at().into_values().max();
     let over_at = first.sent_at.min(last.unwrap_or_default());
     for (id, machine) in world.machines.iter().enumerate() {
-        let (_, failures) = remains.failed_calls(id);
-        let is_given_up =
-            failures >= policy.max_retries && (!machine.is_up || ended >= over_at + limit);
+        let (_, failures, is_gone) = remains.failed_calls(id);
+        let is_given_up = failures >= policy.max_retries && (is_gone || ended >= over_at + limit);
         let newest = ends.iter().rfind(|(call, _)| call.to == id);
         let has_refused = newest
             .is_some_and(|(call, _)| matches!(call.outcome, Some(Err(CallError::Refused(..)))));
