@@ -1,6 +1,7 @@
 //! The agents: the code of the three programs, and around it what their threads do, as steps.
 //! Requests are handed over as they are, without HTTP and JSON.
 
+use super::judge;
 use super::replay::{Replay, Want};
 use super::world::{Answer, Arrival, Body, Event, Id, Kind, Purpose, World, ms};
 use league::games::match_result;
@@ -11,12 +12,11 @@ use league::net::call_error::CallError;
 use league::player::state::{Pause, PlayerState, Sender, Step};
 use league::player::turn::PastMatch;
 use league::program::Program;
-use league::program::attempts::Attempts;
 use league::program::credentials::Credentials;
 use league::protocol::{
     AgentKind, AgentMeta, EVEN_ODD, Envelope, ErrorCode, LeagueQuery, LeagueRegisterRequest,
     LeagueRegisterResponse, ManagerRequest, MatchResultReport, PlayerRequest, ProtocolError,
-    RefereeRegisterRequest, RegistrationStatus, Reply,
+    QueryType, RefereeRegisterRequest, RegistrationStatus, Reply,
 };
 use league::referee::tasks::{Assignment, MANAGER, Sending, Tasks};
 use league::values::clock;
@@ -35,6 +35,8 @@ const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
 const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two steps of the round loop here. (In the program it is shorter.)
 const STEP_INTERVAL: Duration = Duration::from_secs(1);
+/// Time until something is tried again that has failed.
+const RETRY_DELAY: Duration = Duration::from_secs(2);
 /// The number of matches that a referee plays at once.
 const CAPACITY: u32 = 2;
 
@@ -98,61 +100,46 @@ fn answer_of(handled: Result<Option<Reply>, HandlerError>) -> Answer {
     })
 }
 
+fn refuse(world: &mut World, arrival: &Arrival, error: ProtocolError) {
+    world.reply(arrival, answer_of(Err(error.into())));
+}
+
 /// A request arrives. An agent that is not registered yet does not know who asks.
 fn receive(world: &mut World, id: Id, mut arrival: Arrival) {
     if !world.is_taken(&mut arrival) {
         return;
     }
     let (call, machine) = (&world.calls[arrival.call], &world.machines[id]);
-    let own = machine
-        .credentials
-        .clone()
-        .filter(|_| machine.is_registered);
-    let is_early = own.is_none() && call.message().is_some();
-    if is_early && world.now <= arrival.reached.unwrap().0 + REGISTRATION_TIMEOUT {
-        return world.plan(id, ms(100), Event::Arrive(arrival));
-    }
-
+    let (received_at, _) = arrival.reached.unwrap();
     let mut envelope = call.envelope.clone();
     envelope.auth_token = arrival.forged.clone().or(envelope.auth_token);
-    let (message, own) = match (&call.body, own) {
-        (Body::Ping, _) => return world.reply(&arrival, Ok(None)),
-        (Body::ToManager(message), _) => {
-            let message = message.clone();
-            return Server::handle(world, &arrival, envelope, message);
-        }
-        (Body::ToAgent(_), None) => {
-            let problem = "this agent is not registered with a league manager yet";
-            let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, problem);
-            return world.reply(&arrival, answer_of(Err(error.into())));
-        }
-        (Body::ToAgent(message), Some(own)) => (message.clone(), own),
+    let message = match call.body.clone() {
+        Body::Ping => return world.reply(&arrival, Ok(None)),
+        Body::ToManager(message) => return Server::handle(world, &arrival, envelope, message),
+        Body::ToAgent(message) => message,
     };
-    accept(world, id, arrival, envelope, message, own);
-}
+    if !machine.is_registered {
+        if world.now <= received_at + REGISTRATION_TIMEOUT {
+            return world.plan(id, ms(100), Event::Arrive(arrival));
+        }
+        let problem = "this agent is not registered with a league manager yet";
+        let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, problem);
+        return refuse(world, &arrival, error);
+    }
 
-/// A referee or a player that is registered handles a request.
-fn accept(
-    world: &mut World,
-    id: Id,
-    arrival: Arrival,
-    envelope: Envelope,
-    message: PlayerRequest,
-    own: Arc<Credentials>,
-) {
-    let has_own_token = envelope.auth_token == own.token;
+    let credentials = machine.credentials.clone().unwrap();
+    let has_own_token = envelope.auth_token == credentials.token;
     if envelope.match_id.is_none() && !has_own_token {
-        let error = ProtocolError::wrong_token("not ours");
-        return world.reply(&arrival, answer_of(Err(error.into())));
+        return refuse(world, &arrival, ProtocolError::wrong_token("not ours"));
     }
     if id <= world.referees.len() {
         return Referee::handle(world, id, arrival, message);
     }
     let from = Sender {
         envelope,
-        credentials: own,
+        credentials,
         has_own_token,
-        received_at: world.origin + arrival.reached.unwrap().0,
+        received_at: world.origin + received_at,
         has_asked: arrival.has_asked,
     };
     Player::handle(world, id, arrival, from, message);
@@ -160,17 +147,20 @@ fn accept(
 
 /// A request of an agent is answered, or has failed.
 fn go_on(world: &mut World, id: Id, call: usize, answer: Answer) {
-    let call = &world.calls[call];
-    let (name, purpose) = (call.name(), Rc::clone(&call.purpose));
-    let conversation = call.envelope.conversation_id.clone();
     if let Err(error) = &answer {
-        world.tell(|world| format!("{} gets for {name}: {}", world.name(id), error.explain()));
+        world.tell(|world| {
+            let name = world.calls[call].name();
+            format!("{} gets for {name}: {}", world.name(id), error.explain())
+        });
     }
-    match &*purpose {
-        Purpose::Nothing => {}
+    let call = &world.calls[call];
+    match &*Rc::clone(&call.purpose) {
         Purpose::Registration => enter(world, id, answer),
         Purpose::Notification(call, receiver) => Server::record(world, receiver, call, answer),
-        Purpose::Question(seat) => Referee::play(world, id, &conversation, *seat, answer),
+        Purpose::Question(seat) => {
+            let conversation = call.envelope.conversation_id.clone();
+            Referee::play(world, id, &conversation, *seat, answer);
+        }
         Purpose::Result(sending) => Referee::record(world, id, sending, answer),
         Purpose::Query(arrival) => {
             let own = world.machines[id].credentials.clone().unwrap();
@@ -237,8 +227,7 @@ fn enter(world: &mut World, id: Id, answer: Answer) {
         Ok(Some(Reply::RefereeRegisterResponse(response))) => response.into(),
         Ok(Some(Reply::LeagueRegisterResponse(response))) => response,
         _ => {
-            let delay = Attempts::endless(world.program.config.system.retry_policy).first_delay();
-            return world.plan(id, delay, Event::Start);
+            return world.plan(id, RETRY_DELAY, Event::Start);
         }
     };
     if response.status == RegistrationStatus::Rejected {
@@ -252,7 +241,11 @@ fn enter(world: &mut World, id: Id, answer: Answer) {
     machine.credentials = Some(Arc::new(new));
     machine.is_registered = true;
     if id > world.referees.len() {
-        return Player::remember(world, id);
+        let player = Player::of(world, id);
+        for past in player.saved.iter() {
+            player.state.history.add(past.clone());
+        }
+        return;
     }
     let file = world.file(id).unwrap();
     let tasks = &mut world.referees[id - 1].tasks;
@@ -268,7 +261,9 @@ pub struct Server {
     /// The time of the last step of the round loop, and the number of changes before it.
     stepped: (Duration, u64),
     /// The number of assignments.
-    assigned: usize,
+    pub assigned: usize,
+    /// The ends of rounds that were sent: to whom, and of which round.
+    pub ends: BTreeSet<(Id, u32)>,
 }
 
 impl Server {
@@ -276,7 +271,7 @@ impl Server {
         world.boot(0);
         let opened = Manager::new(Arc::clone(&world.program), Arc::new(NoManagerHooks));
         let Ok(mut manager) = opened else {
-            return world.plan(0, ms(2000), Event::Start); // the disk is full
+            return world.plan(0, RETRY_DELAY, Event::Start); // the disk is full
         };
         let awaited = Some((world.players.len() as u32, world.referees.len() as u32));
         manager.lead = world.lead;
@@ -286,6 +281,7 @@ impl Server {
         world.server = Some(Server {
             stepped: (Duration::ZERO, u64::MAX),
             assigned: 0,
+            ends: BTreeSet::new(),
             manager: Arc::new(manager),
             called: BTreeSet::new(),
         });
@@ -313,7 +309,7 @@ impl Server {
             manager.step();
             is_due = false;
             world.server.as_mut().unwrap().stepped = (world.now, changes);
-            Server::watch(world, &manager);
+            judge::the_manager_waits_rightly(world, &manager);
         }
         let is_over = manager.store.read(|league| league.is_over());
         if is_over && manager.may_end() && manager.close().is_ok() {
@@ -334,36 +330,6 @@ impl Server {
         world.wake(0, wait);
     }
 
-    /// Checks what the manager has decided now: each referee has its whole time limit after the last
-    /// assignment, and what must be announced again is announced.
-    fn watch(world: &mut World, manager: &Manager) {
-        let server = world.server.as_mut().unwrap();
-        let problem = manager.store.read(|league| {
-            let assigned = league.matches.iter().map(|one| one.assignments.len()).sum();
-            let is_new = server.assigned != assigned;
-            server.assigned = assigned;
-            manager.contacts.with(|table| {
-                let mut open = league.open_matches(league.open_round().unwrap_or(0));
-                let waits = league.paused
-                    || table.fault.is_some()
-                    || table.available_referees(league).is_empty();
-                if is_new
-                    && table
-                        .contacts
-                        .values()
-                        .any(|contact| contact.report_by.is_some())
-                {
-                    Some("limit: a referee has other matches and its old time limit")
-                } else if !waits && open.any(|one| table.unannounced.contains(&one.id)) {
-                    Some("again: a match must be announced again, and is not")
-                } else {
-                    None
-                }
-            })
-        });
-        world.broken.extend(problem.map(String::from));
-    }
-
     /// Makes a call to an agent.
     fn send(world: &mut World, manager: &Manager, id: String, call: Call) {
         // Each referee has its own copy of an announcement, and each player its own token.
@@ -380,10 +346,19 @@ impl Server {
         });
         world.server.as_mut().unwrap().called.insert(id.clone());
         let from = envelope("league_manager", "conv-notification", Some(member.token));
-        let agents = [0, world.id(&id)];
+        let to = world.id(&id);
+        if let Some(message) = &message {
+            judge::notifications_come_in_order(world, to, message);
+        }
         let timeout = manager.program.config.generic_limit();
         let body = message.map_or(Body::Ping, Body::ToAgent);
-        world.send(agents, timeout, from, body, Purpose::Notification(call, id));
+        world.send(
+            [0, to],
+            timeout,
+            from,
+            body,
+            Purpose::Notification(call, id),
+        );
     }
 
     /// Records the answer to a call. A refusal is an answer that arrived.
@@ -421,6 +396,8 @@ pub struct Referee {
     /// The matches in play, by conversation.
     plays: BTreeMap<String, Replay>,
     is_reporting: bool,
+    /// The newest token of player A, by match.
+    pub tokens: BTreeMap<String, Option<String>>,
     /// True if it has ended with nothing left to tell.
     pub is_settled: bool,
     /// The notifications of the end of the league that are not answered yet.
@@ -433,6 +410,7 @@ impl Referee {
             tasks: Tasks::new(program.config.system.retry_policy),
             plays: BTreeMap::new(),
             is_reporting: false,
+            tokens: BTreeMap::new(),
             is_settled: false,
             ending: Vec::new(),
         }
@@ -441,7 +419,12 @@ impl Referee {
     fn handle(world: &mut World, id: Id, arrival: Arrival, message: PlayerRequest) {
         let referee = &mut world.referees[id - 1];
         let handled = match message {
-            PlayerRequest::RoundAnnouncement(round) => referee.tasks.apply(round, &endpoint(id)),
+            PlayerRequest::RoundAnnouncement(round) => {
+                let matches = round.matches.iter().cloned();
+                let tokens = matches.map(|one| (one.match_id, one.player_A_token));
+                referee.tokens.extend(tokens);
+                referee.tasks.apply(round, &endpoint(id))
+            }
             PlayerRequest::LeagueCompleted(_) => {
                 referee.tasks.end();
                 referee.ending.push(arrival);
@@ -503,6 +486,7 @@ impl Referee {
     /// Goes on with a match, if it is still in play, with an answer.
     fn play(world: &mut World, id: Id, conversation: &str, seat: usize, answer: Answer) {
         let hangs = world.fault(id, Kind::Hung).is_some();
+        world.machines[id].was_away |= hangs;
         if let Some(replay) = world.referees[id - 1].plays.get(conversation)
             && !hangs
         {
@@ -525,54 +509,45 @@ impl Referee {
         let referee = &mut world.referees[id - 1];
         referee.plays.remove(conversation);
         let pauses = result.is_err() && referee.tasks.current(&assignment).is_some();
-        world.plan(id, ms(2000) * u32::from(pauses), Event::Finish(assignment));
+        world.plan(
+            id,
+            RETRY_DELAY * u32::from(pauses),
+            Event::Finish(assignment),
+        );
     }
 
     /// Does what a match wants. What needs no answer from elsewhere is answered at once.
     fn give(world: &mut World, id: Id, assignment: &Assignment, seat: usize, want: Want) {
         let conversation = &assignment.conversation_id;
-        let limit = world.program.config.game_over_limit();
-        match want {
-            Want::Ask(question, timeout) => {
+        let tasks = &mut world.referees[id - 1].tasks;
+        let is_ours = tasks.current(assignment).is_some();
+        let answer = match want {
+            Want::Ask(question, timeout) if is_ours => {
+                if let PlayerRequest::GameInvitation(new) = &question {
+                    let player = world.id(&assignment.players[seat]);
+                    judge::matches_begin_in_time(world, player, new);
+                }
                 let purpose = Purpose::Question(seat);
-                Referee::send(world, id, assignment, seat, timeout, question, purpose);
+                return Referee::send(world, id, assignment, seat, timeout, question, purpose);
             }
-            Want::Tell(game_over) => {
-                Referee::tell(
-                    world,
-                    id,
-                    Sending {
-                        assignment: assignment.clone(),
-                        receiver: seat,
-                        game_over,
-                    },
-                );
+            Want::Tell(game_over) if is_ours => {
+                let sending = Sending {
+                    assignment: assignment.clone(),
+                    receiver: seat,
+                    game_over,
+                };
+                return Referee::tell(world, id, sending);
             }
             Want::Sleep(delay) => {
-                world.plan(id, delay, Event::GoOn(conversation.clone(), seat, Ok(None)));
+                let event = Event::GoOn(conversation.clone(), seat, Ok(None));
+                return world.plan(id, delay, event);
             }
-            Want::Error(error) => {
-                let message = error.into();
-                Referee::send(
-                    world,
-                    id,
-                    assignment,
-                    seat,
-                    limit,
-                    message,
-                    Purpose::Nothing,
-                );
-                Referee::play(world, id, conversation, seat, Ok(None));
+            Want::Save(result) if tasks.save(assignment, &result).is_ok_and(|saved| saved) => {
+                Ok(None)
             }
-            Want::Save(result) => {
-                let saved = world.referees[id - 1].tasks.save(assignment, &result);
-                let answer = match saved {
-                    Ok(true) => Ok(None),
-                    _ => Err(CallError::Local("not saved".into())),
-                };
-                Referee::play(world, id, conversation, seat, answer);
-            }
-        }
+            _ => Err(CallError::Local("the match is no longer ours".into())),
+        };
+        Referee::play(world, id, conversation, seat, answer);
     }
 
     /// Records the answer to a result.
@@ -622,14 +597,6 @@ impl Referee {
         message: PlayerRequest,
         purpose: Purpose,
     ) {
-        if world.referees[id - 1].tasks.current(assignment).is_none() {
-            if !matches!(purpose, Purpose::Nothing) {
-                let local = Err(CallError::Local("the match is no longer ours".into()));
-                let conversation = assignment.conversation_id.clone();
-                world.plan(id, Duration::ZERO, Event::GoOn(conversation, seat, local));
-            }
-            return;
-        }
         let to = world.id(&assignment.players[seat]);
         let token = Some(assignment.tokens[seat].clone());
         let from = Envelope {
@@ -640,8 +607,9 @@ impl Referee {
         world.send([id, to], timeout, from, Body::ToAgent(message), purpose);
     }
 
-    /// Reports a result. If the manager does not know us any more, we register again.
+    /// Reports a result to the manager.
     fn report(world: &mut World, id: Id, sending: Sending) {
+        judge::losses_are_reported_under_the_newest_tokens(world, id, &sending);
         world.referees[id - 1].is_reporting = true;
         let own = world.machines[id].credentials.clone().unwrap();
         let (config, assignment) = (&world.program.config, &sending.assignment);
@@ -689,14 +657,6 @@ impl Player {
         &mut world.players[id - first]
     }
 
-    /// Reads the history that was saved.
-    fn remember(world: &mut World, id: Id) {
-        let player = Player::of(world, id);
-        for past in player.saved.iter() {
-            player.state.history.add(past.clone());
-        }
-    }
-
     /// Handles a request, perhaps again after a pause.
     fn handle(
         world: &mut World,
@@ -716,18 +676,7 @@ impl Player {
             Err(Pause::Wait(time)) => {
                 return world.plan(id, time.min(ms(100)), Event::Arrive(arrival));
             }
-            Err(Pause::Ask(query)) => {
-                let own = from.credentials;
-                let query = LeagueQuery {
-                    league_id: own.league_id.clone(),
-                    query_type: json!(query),
-                    query_params: None,
-                };
-                let sender = format!("player:{}", own.agent_id);
-                let from = envelope(&sender, "conv-query", own.token.clone());
-                let body = Body::ToManager(query.into());
-                return world.send([id, 0], QUERY_TIMEOUT, from, body, Purpose::Query(arrival));
-            }
+            Err(Pause::Ask(query)) => return Player::ask(world, id, arrival, query),
             Err(Pause::Refuse(error)) => Err(error),
             Ok(Step::Choose(turn, joined)) => {
                 let draw = world.random(id, 94, world.number).usize(..);
@@ -736,16 +685,28 @@ impl Player {
                 Ok(Some(from.response(&message, turn, choice)))
             }
             Ok(Step::Reply(reply)) => Ok(reply),
-            Ok(Step::Print(_) | Step::Warn(_)) => Ok(None),
             Ok(Step::End(_)) => {
+                let player = Player::of(world, id);
+                player.saved = player.state.history.matches();
                 world.end(id);
                 Ok(None)
             }
+            Ok(_) => Ok(None),
         };
-        if world.machines[id].ended_at.is_some() {
-            let player = Player::of(world, id);
-            player.saved = player.state.history.matches();
-        }
         world.reply(&arrival, answer_of(reply));
+    }
+
+    /// Asks the manager about a request.
+    fn ask(world: &mut World, id: Id, arrival: Arrival, query: QueryType) {
+        let own = world.machines[id].credentials.as_ref().unwrap();
+        let query = LeagueQuery {
+            league_id: own.league_id.clone(),
+            query_type: json!(query),
+            query_params: None,
+        };
+        let sender = format!("player:{}", own.agent_id);
+        let from = envelope(&sender, "conv-query", own.token.clone());
+        let body = Body::ToManager(query.into());
+        world.send([id, 0], QUERY_TIMEOUT, from, body, Purpose::Query(arrival));
     }
 }

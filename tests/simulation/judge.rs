@@ -1,16 +1,19 @@
 //! The laws of a league, checked when it is over: each is a function with a sentence. They read the
 //! table of all requests and the files that are left.
 
+use super::agents::Player;
 use super::world::{Answer, Body, Call, Given, Id, Kind, Profile, Purpose, World};
-use league::games::{game_result, match_result, result_status};
+use league::games::{game_result, result_status};
+use league::manager::Manager;
 use league::manager::league::{Event, MatchAssignment, Recorded};
 use league::net::call_error::CallError;
-use league::protocol::{GameOver, GameResult, ManagerRequest, PlayerRequest, Reply, ResultStatus};
-use league::referee::tasks::Task;
+use league::protocol::{
+    GameInvitation, GameOver, GameResult, ManagerRequest, Message, PlayerRequest, Reply,
+    ResultStatus,
+};
+use league::referee::tasks::{Sending, Task};
 use serde_json::json;
-use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Debug;
 use std::fs;
 use std::time::Duration;
 
@@ -29,48 +32,33 @@ struct Remains<'a> {
     assigned: Vec<MatchAssignment>,
     /// The lines of all outboxes, with the referee.
     decided: Vec<(Id, Task)>,
-    findings: RefCell<Vec<String>>,
 }
 
 /// The laws.
-const LAWS: [fn(&Remains); 15] = [
+const LAWS: [fn(&Remains); 11] = [
     the_league_ends,
     every_pair_meets_once,
     tables_are_sums_of_results,
-    notifications_come_in_order,
-    matches_begin_in_time,
     results_follow_from_choices,
     players_remember_what_is_recorded,
     players_are_told_the_recorded_result,
     players_accept_their_results,
-    losses_are_reported_under_the_newest_tokens,
     nobody_loses_without_a_failure,
     everybody_knows_the_end,
     the_same_request_has_the_same_answer,
     results_are_on_a_disk_once,
-    nobody_takes_the_message_of_a_stranger,
 ];
 
-/// Returns the laws that a league has broken, each as `NAME: what is wrong`.
-pub fn judge(world: &mut World) -> Vec<String> {
+/// Judges a league that is over.
+pub fn judge(world: &mut World) {
     let remains = Remains::new(world);
     for law in LAWS {
         law(&remains);
     }
-    let Remains {
-        recorded,
-        assigned,
-        findings,
-        ..
-    } = remains;
-    let matches: BTreeSet<_> = assigned.iter().map(|one| &one.match_id).collect();
-    for _ in matches.len()..assigned.len() {
+    let matches = remains.rounds.iter().flatten().count();
+    for _ in matches..remains.assigned.len() {
         world.count("match assigned again");
     }
-    for one in &recorded {
-        world.count(format!("recorded: {:?}", result_status(&one.result)));
-    }
-    findings.into_inner()
 }
 
 impl<'a> Remains<'a> {
@@ -81,7 +69,6 @@ impl<'a> Remains<'a> {
             recorded: Vec::new(),
             assigned: Vec::new(),
             decided: Vec::new(),
-            findings: RefCell::new(world.broken.clone()),
         };
         for id in 0..=world.referees.len() {
             let text = world
@@ -105,24 +92,15 @@ impl<'a> Remains<'a> {
         remains
     }
 
-    /// Adds a finding, unless the law holds.
-    fn check(&self, law: &str, holds: bool, problem: impl Debug) {
-        if !holds {
-            self.findings
-                .borrow_mut()
-                .push(format!("{law}: {problem:?}"));
-        }
-    }
-
     /// Returns the recorded result of a match, as players are told it.
     fn result(&self, match_id: &str) -> Option<GameResult> {
         let found = self.recorded.iter().find(|one| one.match_id == match_id)?;
         Some(game_result(&found.result))
     }
 
-    /// Returns the answers that were given to requests that are genuine.
+    /// Returns the answers that were given.
     fn answers(&self) -> impl Iterator<Item = (&'a Call, &'a Given)> {
-        let given = self.world.given.iter().filter(|given| !given.is_forged);
+        let given = self.world.given.iter();
         given.map(|given| (&self.world.calls[given.call], given))
     }
 
@@ -142,47 +120,21 @@ impl<'a> Remains<'a> {
         })
     }
 
-    /// Returns the results of referees, each with the task in which it was decided. (The others are of
-    /// removed players.)
+    /// Returns the recorded results, each with the task in which its referee has decided it.
     fn played(&self) -> Vec<(&Recorded, &Task)> {
-        let scoring = &self.world.program.config.league.scoring;
         let mut played = Vec::new();
-        for one in self
-            .recorded
-            .iter()
-            .filter(|one| one.referee_id != "league_manager")
-        {
+        for one in &self.recorded {
             let referee = self.world.id(&one.referee_id);
+            let result = Some(game_result(&one.result));
             let found = self.decided.iter().rfind(|(id, task)| {
-                let result = task
-                    .result
-                    .as_ref()
-                    .map(|result| match_result(result, scoring));
                 (*id, &task.assignment.match_id) == (referee, &one.match_id)
-                    && result.as_ref() == Some(&one.result)
+                    && task.result == result
             });
-            self.check("decided", found.is_some(), (&one.match_id, referee));
+            self.world
+                .check("decided", found.is_some(), (&one.match_id, referee));
             played.extend(found.map(|(_, task)| (one, task)));
         }
         played
-    }
-
-    /// Returns the times at which the manager has first acknowledged results, by round and match.
-    fn recorded_at(&self) -> BTreeMap<(u32, &'a str), Duration> {
-        let mut times = BTreeMap::new();
-        for (call, given) in self.answers().filter(|(_, given)| given.answer.is_ok()) {
-            if let Body::ToManager(ManagerRequest::MatchResultReport(report)) = &call.body {
-                times
-                    .entry((report.round_id, &*report.match_id))
-                    .or_insert(given.at);
-            }
-        }
-        times
-    }
-
-    /// Returns the players.
-    fn players(&self) -> impl Iterator<Item = Id> {
-        1 + self.world.referees.len()..self.world.machines.len()
     }
 
     /// Returns true if a player has failed in a match by its own fault: it has not answered an
@@ -242,12 +194,7 @@ fn knows_result(answer: &Answer) -> bool {
 fn the_league_ends(remains: &Remains) {
     let world = remains.world;
     let referees = 1..=world.referees.len();
-    let mut announced = remains
-        .messages()
-        .filter(|(call, _)| call.kind() == "ROUND_ANNOUNCEMENT");
-    let started = announced
-        .next()
-        .map_or(Duration::MAX, |(call, _)| call.sent_at);
+    let started = world.over_at.get(&0).copied().unwrap_or(Duration::MAX);
     let (from, limit) = match world.happened[..] {
         _ if world.profile == Profile::Safety => (world.calm_at, END_LIMIT),
         [(at, (id, kind, _))]
@@ -262,7 +209,9 @@ fn the_league_ends(remains: &Remains) {
     };
     let ended = world.machines[0].ended_at;
     let holds = ended.is_some_and(|ended| ended <= from + limit);
-    remains.check("end", holds, (ended, remains.recorded.len()));
+    remains
+        .world
+        .check("end", holds, (ended, remains.recorded.len()));
 }
 
 /// Every pair meets once, nobody plays twice in a round, and each match has one result.
@@ -281,7 +230,7 @@ fn every_pair_meets_once(remains: &Remains) {
     let are_disjoint = rounds
         .all(|round| round.iter().flatten().collect::<BTreeSet<_>>().len() == 2 * round.len());
     let holds = counts == [players * (players - 1) / 2; 4] && are_disjoint;
-    remains.check("schedule", holds, counts);
+    remains.world.check("schedule", holds, counts);
 }
 
 /// Every table that a player is told is the sum of the first results, best first, and is not older
@@ -302,73 +251,9 @@ fn tables_are_sums_of_results(remains: &Remains) {
         });
         let is_sorted = rows.is_sorted_by(|a, b| a.points >= b.points);
         let is_newer = newest.insert(call.to, count).unwrap_or(0) <= count;
-        remains.check("sum", is_sum && is_sorted && is_newer, count);
-    }
-}
-
-/// The end of a round comes before what follows it. Where the manager and all referees are there and
-/// answer, a player is told the end when the referees have answered it.
-fn notifications_come_in_order(remains: &Remains) {
-    let referees = remains.world.referees.len();
-    let answers = remains
-        .answers()
-        .filter(|(call, _)| call.to <= referees && call.kind() == "LEAGUE_COMPLETED");
-    let answered: Vec<Duration> = answers.map(|(_, given)| given.at).collect();
-    let policy = remains.world.program.config.system.retry_policy;
-    let mut agents = 0..=referees;
-    let are_there = remains.world.profile != Profile::Safety
-        && agents.all(|id| {
-            !remains.world.machines[id].was_away && remains.failed_calls(id).0 < policy.max_retries
-        });
-    let mut ends = BTreeSet::new();
-    for (call, message) in remains.messages() {
-        let before = match message {
-            PlayerRequest::RoundCompleted(end) => {
-                ends.insert((call.life, call.to, end.round_id));
-                continue;
-            }
-            PlayerRequest::RoundAnnouncement(round) => round.round_id - 1,
-            PlayerRequest::LeagueCompleted(_) => remains.rounds.len() as u32,
-            _ => continue,
-        };
-        let is_early = before == remains.rounds.len() as u32
-            && call.to > referees
-            && are_there
-            && answered.iter().filter(|at| **at <= call.sent_at).count() < referees;
-        let holds = before == 0 || ends.contains(&(call.life, call.to, before));
-        remains.check("order", holds && !is_early, (call.kind(), call.to, before));
-    }
-}
-
-/// No match begins before the lead time has passed since the last result of the round before, unless
-/// the manager was away; nor, as long as nothing has failed, before the player has received its
-/// announcement.
-fn matches_begin_in_time(remains: &Remains) {
-    let world = remains.world;
-    let results = remains.recorded_at();
-    let first = world
-        .happened
-        .first()
-        .map_or(Duration::MAX, |(time, _)| *time);
-    let mut received = BTreeMap::new();
-    for (call, given) in remains.answers().filter(|(_, given)| given.answer.is_ok()) {
-        if let Some(PlayerRequest::RoundAnnouncement(round)) = call.message() {
-            received
-                .entry((round.round_id, call.to))
-                .or_insert(given.at);
-        }
-    }
-    for (call, message) in remains.messages() {
-        if let PlayerRequest::GameInvitation(new) = message {
-            let at = received.get(&(new.round_id, call.to));
-            let is_known = call.sent_at >= first || at.is_some_and(|at| *at <= call.sent_at);
-            let before = results
-                .iter()
-                .filter(|((round, _), _)| *round < new.round_id);
-            let last = before.map(|(_, at)| *at).max().unwrap_or_default();
-            let is_due = world.machines[0].was_away || call.sent_at >= last + world.lead;
-            remains.check("begin", is_known && is_due, (&new.match_id, call.sent_at));
-        }
+        remains
+            .world
+            .check("sum", is_sum && is_sorted && is_newer, count);
     }
 }
 
@@ -396,14 +281,18 @@ fn results_follow_from_choices(remains: &Remains) {
                 }
                 _ => false,
             });
-            remains.check("choices", is_true, (&one.match_id, player, told));
+            remains
+                .world
+                .check("choices", is_true, (&one.match_id, player, told));
             if told == Some(["even", "odd"][number as usize % 2]) {
                 winners.push(player);
             }
         }
         let winner = winners.pop().filter(|_| winners.is_empty());
         let holds = one.result.winner.as_ref() == winner;
-        remains.check("choices", holds, (&one.match_id, number, winner));
+        remains
+            .world
+            .check("choices", holds, (&one.match_id, number, winner));
     }
 }
 
@@ -411,7 +300,7 @@ fn results_follow_from_choices(remains: &Remains) {
 /// manager has not answered its question.
 fn players_remember_what_is_recorded(remains: &Remains) {
     let world = remains.world;
-    for (player, id) in world.players.iter().zip(remains.players()) {
+    for (player, id) in world.players.iter().zip(1 + world.referees.len()..) {
         let name = &world.machines[id].name;
         let mut calls = world.calls.iter().filter(|call| call.from == id);
         let is_unanswered = calls.any(|call| {
@@ -422,20 +311,20 @@ fn players_remember_what_is_recorded(remains: &Remains) {
         }
         for past in player.saved.iter() {
             let recorded = remains.result(&past.match_id);
-            // A player that was away asks for its results only if its record is another one.
+            // Of a referee that is gone with its result a player asks only if its record is another one.
             let outcome = |result: &GameResult| {
                 let has_won = result.winner_player_id.as_ref() == Some(name);
                 (has_won, result.status == ResultStatus::Draw)
             };
             let is_like = recorded.as_ref().map(outcome) == Some(outcome(&past.result));
             let holds = recorded.as_ref() == Some(&past.result)
-                || is_like && world.profile == Profile::Safety;
-            remains.check("memory", holds, (name, &past.match_id));
+                || is_like && world.profile != Profile::Breach;
+            remains.world.check("memory", holds, (name, &past.match_id));
         }
         let matches = remains.rounds.iter().flatten();
         let expected = matches.filter(|players| players.contains(name)).count();
         let holds = player.saved.len() == expected;
-        remains.check("memory", holds, (name, expected));
+        remains.world.check("memory", holds, (name, expected));
     }
 }
 
@@ -459,80 +348,43 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
         let holds = remains.result(id).as_ref() == Some(result)
             || !known.contains(&(call.from, call.life, id))
             || !remains.world.referees[call.from - 1].is_settled;
-        remains.check("last word", holds, (id, player, result));
+        remains
+            .world
+            .check("last word", holds, (id, player, result));
     }
 }
 
-/// A player does not refuse a result under the token that the manager has announced to it, and to
-/// nobody another one since, unless it has accepted an invitation, or asked the manager.
+/// A player does not refuse a result under the newest token of a match, if that is the last one that
+/// the manager has announced to it, unless it has accepted a message of a match since, or asked the
+/// manager.
 fn players_accept_their_results(remains: &Remains) {
-    let mut tokens = BTreeMap::new();
-    let mut joined = BTreeMap::new();
+    let mut announced = BTreeMap::new();
     for (call, given) in remains.answers() {
-        let (name, is_ok) = (&remains.world.machines[call.to].name, given.answer.is_ok());
-        let token = &call.envelope.auth_token;
+        let key = (call.to, given.life);
+        let is_ok = given.answer.is_ok();
         match call.message() {
             Some(PlayerRequest::RoundAnnouncement(round)) if is_ok => {
-                let mut matches = round.matches.iter();
-                let own = matches.find(|one| [&one.player_A_id, &one.player_B_id].contains(&name));
-                let key = own.map(|one| (&one.match_id, call.to, given.life));
-                tokens.insert(key, &round.match_token);
+                announced.insert(key, &round.match_token);
             }
-            Some(PlayerRequest::GameInvitation(new)) if is_ok => {
-                let key = Some((&new.match_id, call.to, given.life));
-                joined.insert(key, token);
-                tokens.remove(&key);
+            Some(PlayerRequest::GameInvitation(_) | PlayerRequest::GameOver(_)) if is_ok => {
+                announced.remove(&key);
             }
             Some(PlayerRequest::GameOver(over)) => {
-                let key = Some((&over.match_id, call.to, given.life));
+                let token = &call.envelope.auth_token;
                 let mut assigned = remains.assigned.iter();
                 let newest = assigned.rfind(|one| one.match_id == over.match_id);
                 let is_newest = newest
                     .zip(token.as_ref())
                     .is_some_and(|(newest, token)| newest.tokens.contains(token));
-                let holds = is_ok
-                    || !is_newest
-                    || tokens.get(&key) != Some(&token)
-                    || joined.get(&key) == Some(&token);
-                remains.check("accepted", holds, (&over.match_id, name));
-                if is_ok {
-                    joined.insert(key, token);
-                }
+                let holds = !is_newest || announced.get(&key) != Some(&token);
+                remains
+                    .world
+                    .check("accepted", holds, (&over.match_id, call.to));
             }
-            // The answer of the manager may have a newer token.
-            None => tokens.retain(|key, _| key.is_none_or(|(_, id, _)| id != call.from)),
+            // The answer of the manager may have another token.
+            None => announced.retain(|(id, _), _| *id != call.from),
             _ => {}
         }
-    }
-}
-
-/// A referee reports a technical loss only under the tokens that it was told last in this life.
-fn losses_are_reported_under_the_newest_tokens(remains: &Remains) {
-    let mut told = Vec::new();
-    for (call, given) in remains.answers().filter(|(_, given)| given.answer.is_ok()) {
-        if let Some(PlayerRequest::RoundAnnouncement(round)) = call.message() {
-            let agent = (call.to, given.life);
-            told.extend(round.matches.iter().map(|one| (given.at, agent, one)));
-        }
-    }
-    for call in remains.world.calls.iter().filter(|call| call.to == 0) {
-        let Purpose::Result(sent) = &*call.purpose else {
-            continue;
-        };
-        let assignment = &sent.assignment;
-        let mut newest = told.iter().rev();
-        let newest = newest.find(|(at, agent, one)| {
-            *agent == (call.from, call.life)
-                && one.match_id == assignment.match_id
-                && *at < call.sent_at
-        });
-        let holds = sent.game_over.game_result.status != ResultStatus::TechnicalLoss
-            || newest.is_none_or(|(.., one)| {
-                one.player_A_token
-                    .as_ref()
-                    .is_none_or(|token| *token == assignment.tokens[0])
-            });
-        remains.check("tokens", holds, &assignment.match_id);
     }
 }
 
@@ -550,7 +402,9 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
             .iter()
             .rfind(|given| given.match_id == one.match_id);
         let is_last = last.is_some_and(|given| given.referee_id == one.referee_id);
-        remains.check("justice", is_last, (&one.match_id, "not its last referee"));
+        remains
+            .world
+            .check("justice", is_last, (&one.match_id, "not its last referee"));
         for (seat, player) in task.assignment.players.iter().enumerate() {
             let id = world.id(player);
             let max_retries = world.program.config.system.retry_policy.max_retries;
@@ -560,7 +414,9 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
             let is_just = is_own && (world.profile == Profile::Safety || was_away != [false; 2]);
             let holds = is_just || one.result.winner.as_ref() == Some(player);
             let reason = &one.result.details.reason;
-            remains.check("justice", holds, (&one.match_id, player, reason));
+            remains
+                .world
+                .check("justice", holds, (&one.match_id, player, reason));
         }
     }
 }
@@ -573,23 +429,21 @@ fn everybody_knows_the_end(remains: &Remains) {
     let policy = world.program.config.system.retry_policy;
     let attempt = world.program.config.generic_limit();
     let limit = policy.max_total_time(attempt) + attempt;
-    let ends = remains
-        .messages()
-        .filter(|(call, _)| call.kind() == "LEAGUE_COMPLETED");
-    let ends: Vec<_> = ends.collect();
-    let (Some((first, _)), Some(ended)) = (ends.first(), world.machines[0].ended_at) else {
+    let over = world.over_at.get(&(remains.rounds.len() as u32));
+    let (Some(over), Some(ended)) = (over, world.machines[0].ended_at) else {
         return;
     };
-    let last = remains.recorded_at().into_values().max();
-    let over_at = first.sent_at.min(last.unwrap_or_default());
     for (id, machine) in world.machines.iter().enumerate() {
         let (_, failures, is_gone) = remains.failed_calls(id);
-        let is_given_up = failures >= policy.max_retries && (is_gone || ended >= over_at + limit);
-        let newest = ends.iter().rfind(|(call, _)| call.to == id);
-        let has_refused = newest
-            .is_some_and(|(call, _)| matches!(call.outcome, Some(Err(CallError::Refused(..)))));
+        let is_given_up = failures >= policy.max_retries && (is_gone || ended >= *over + limit);
+        let mut calls = world.calls.iter();
+        let end = calls.rfind(|call| call.to == id && call.kind() == "LEAGUE_COMPLETED");
+        let has_refused =
+            end.is_some_and(|end| matches!(end.outcome, Some(Err(CallError::Refused(..)))));
         let holds = machine.ended_at.is_some() || is_given_up || has_refused;
-        remains.check("told", holds, (&machine.name, failures));
+        remains
+            .world
+            .check("told", holds, (&machine.name, failures));
     }
 }
 
@@ -603,7 +457,9 @@ fn the_same_request_has_the_same_answer(remains: &Remains) {
             (Body::ToManager(ManagerRequest::MatchResultReport(report)), answer) => {
                 let recorded = remains.result(&report.match_id);
                 let is_same = recorded == Some(game_result(&report.result));
-                remains.check("kept", answer.is_err() || is_same, &report.match_id);
+                remains
+                    .world
+                    .check("kept", answer.is_err() || is_same, &report.match_id);
                 key = (call.from, 0, &*report.match_id);
                 if !is_same || !knows_result(answer) {
                     continue;
@@ -621,7 +477,9 @@ fn the_same_request_has_the_same_answer(remains: &Remains) {
             _ => continue,
         };
         let before = answers.entry(key).or_insert(new.clone());
-        remains.check("same answer", *before == new, (key, new));
+        remains
+            .world
+            .check("same answer", *before == new, (key, new));
     }
 }
 
@@ -635,20 +493,96 @@ fn results_are_on_a_disk_once(remains: &Remains) {
         let holds = first.and_then(Option::as_ref).is_none_or(|first| {
             first.status == ResultStatus::TechnicalLoss || Some(first) == task.result.as_ref()
         });
-        remains.check("once", holds, (referee, id));
+        remains.world.check("once", holds, (referee, id));
     }
     for (call, over) in remains.told() {
         let mut decided = remains.decided.iter();
         let holds = decided.any(|(_, task)| task.result.as_ref() == Some(&over.game_result))
             || remains.result(&over.match_id).as_ref() == Some(&over.game_result);
-        remains.check("disk", holds, (&over.match_id, call.from, call.to));
+        remains
+            .world
+            .check("disk", holds, (&over.match_id, call.from, call.to));
     }
 }
 
+// The laws that are checked at once.
+
+/// Each referee has its whole time limit after the last assignment, and what must be announced again
+/// is announced. It is also noted when rounds are over.
+pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
+    let server = world.server.as_mut().unwrap();
+    let [has_old_limit, is_forgotten] = manager.store.read(|league| {
+        if league.started {
+            let over_at = world.over_at.entry(league.rounds_completed);
+            over_at.or_insert(world.now);
+        }
+        let assigned = league.matches.iter().map(|one| one.assignments.len()).sum();
+        let is_new = server.assigned != assigned;
+        server.assigned = assigned;
+        let mut open = league.open_matches(league.open_round().unwrap_or(0));
+        manager.contacts.with(|table| {
+            let waits = league.paused
+                || table.fault.is_some()
+                || table.available_referees(league).is_empty();
+            let mut contacts = table.contacts.values();
+            [
+                is_new && contacts.any(|one| one.report_by.is_some()),
+                !waits && open.any(|one| table.unannounced.contains(&one.id)),
+            ]
+        })
+    });
+    world.check("limit", !has_old_limit, "other matches, and the old limit");
+    world.check("again", !is_forgotten, "a match is not announced again");
+}
+
+/// The end of a round comes before what follows it. Where the manager and all referees are there, a
+/// player is told the end when the referees have answered it.
+pub fn notifications_come_in_order(world: &mut World, to: Id, message: &PlayerRequest) {
+    let (server, referees) = (world.server.as_mut().unwrap(), world.referees.len());
+    let (round, is_end) = match message {
+        PlayerRequest::RoundCompleted(end) => {
+            server.ends.insert((to, end.round_id));
+            return;
+        }
+        PlayerRequest::RoundAnnouncement(round) => (round.round_id - 1, false),
+        PlayerRequest::LeagueCompleted(_) => (*world.over_at.keys().max().unwrap(), true),
+        _ => return,
+    };
+    let is_told = round == 0 || server.ends.contains(&(to, round));
+    let first = world.machines[..=referees].iter();
+    let is_early = is_end
+        && to > referees
+        && world.profile != Profile::Safety
+        && first.clone().all(|machine| !machine.was_away)
+        && first.skip(1).any(|machine| machine.ended_at.is_none());
+    world.check("order", is_told && !is_early, (message.name(), to));
+}
+
+/// No match begins before the lead time has passed since the end of the round before, unless
+/// the manager was away; nor, as long as nothing has failed, before the player has received its
+/// announcement.
+pub fn matches_begin_in_time(world: &mut World, player: Id, new: &GameInvitation) {
+    let before = world.over_at.get(&(new.round_id - 1));
+    let is_due =
+        world.machines[0].was_away || before.is_some_and(|over| *over + world.lead <= world.now);
+    let has_failed = !world.happened.is_empty();
+    let invitations = &Player::of(world, player).state.invitations;
+    let is_known = has_failed || invitations.is_announced(&new.match_id);
+    world.check("begin", is_known && is_due, (&new.match_id, player));
+}
+
+/// A referee reports a technical loss only under the tokens that it was told last in this life.
+pub fn losses_are_reported_under_the_newest_tokens(world: &World, id: Id, sent: &Sending) {
+    let (assignment, result) = (&sent.assignment, &sent.game_over.game_result);
+    let newest = world.referees[id - 1].tokens.get(&assignment.match_id);
+    let newest = newest.and_then(Option::as_ref);
+    let holds = result.status != ResultStatus::TechnicalLoss
+        || newest.is_none_or(|token| *token == assignment.tokens[0]);
+    world.check("tokens", holds, &assignment.match_id);
+}
+
 /// A message with another token than that of its sender is refused.
-fn nobody_takes_the_message_of_a_stranger(remains: &Remains) {
-    for given in remains.world.given.iter().filter(|given| given.is_forged) {
-        let call = &remains.world.calls[given.call];
-        remains.check("stranger", given.answer.is_err(), (call.kind(), call.to));
-    }
+pub fn nobody_takes_the_message_of_a_stranger(world: &World, call: usize, answer: &Answer) {
+    let call = &world.calls[call];
+    world.check("stranger", answer.is_err(), (call.kind(), call.to));
 }

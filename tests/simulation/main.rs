@@ -13,8 +13,8 @@
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
 //! `mcp.rs`, `protocol.rs`), threads within a program, and the registration loop of a session with its
 //! address and its silence (`alone.rs`, `restart.rs`), files that are replaced as a whole
-//! (`damaged_files.rs`), orders of the operator (`tests/scripts`), floods (`flood.rs`), pages, relay and
-//! terminal (`tests/tools`).
+//! (`damaged_files.rs`), GAME_ERROR, which only informs (`tests/scripts/match`), orders of the operator
+//! (`tests/scripts`), floods (`flood.rs`), pages, relay and terminal (`tests/tools`).
 
 mod agents;
 mod judge;
@@ -30,10 +30,10 @@ use std::process::{self, ExitCode};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 use std::{env, fs, thread};
-use world::{FaultId, Profile, World};
+use world::{FaultId, World};
 
 /// The number of leagues without an argument.
-const SEEDS: u64 = 1500;
+const SEEDS: u64 = 2000;
 /// The number of leagues after which the progress is printed.
 const PROGRESS: u64 = 10_000;
 
@@ -62,29 +62,28 @@ struct Runner {
 
 fn main() -> ExitCode {
     let words: Vec<String> = env::args().skip(1).collect();
-    let mut numbers = words.iter().filter_map(|word| word.parse::<u64>().ok());
-    let (seeds, from) = (numbers.next(), numbers.next().unwrap_or(1));
-    let mut names = words.iter().filter(|word| !word.starts_with('-'));
-    if seeds.is_none() && names.next().is_some() {
-        return ExitCode::SUCCESS; // the name of another test
-    }
-    let has = |name: &str| words.iter().any(|word| word == name);
-    if has("story") {
+    let numbers: Vec<u64> = words.iter().filter_map(|word| word.parse().ok()).collect();
+    let (seeds, from) = match numbers[..] {
+        [] if words.iter().any(|word| !word.starts_with('-')) => {
+            return ExitCode::SUCCESS; // the name of another test
+        }
+        [] => (SEEDS, 1),
+        [seeds] => (seeds, 1),
+        [seeds, from, ..] => (seeds, from),
+    };
+    if words.iter().any(|word| word == "story") {
         Runner::new(0).play(from, &BTreeSet::new(), true);
         return ExitCode::SUCCESS;
     }
 
     let start = Instant::now();
-    let total = Mutex::new(Total::default());
+    let total = &Mutex::new(Total::default());
     thread::scope(|scope| {
         for worker in 0..thread::available_parallelism().map_or(1, |cores| cores.get()) {
-            let total = &total;
-            scope.spawn(move || {
-                Runner::new(worker).play_all(total, from, seeds.unwrap_or(SEEDS), start)
-            });
+            scope.spawn(move || Runner::new(worker).play_all(total, from, seeds, start));
         }
     });
-    let total = total.into_inner().unwrap();
+    let total = total.lock().unwrap();
     for (what, count) in &total.counts {
         println!("{count:>9} {what}");
     }
@@ -154,15 +153,15 @@ impl Runner {
     /// Plays a league without these faults. Returns it, with its broken laws.
     fn play(&self, seed: u64, left_out: &BTreeSet<FaultId>, is_told: bool) -> (World, Vec<String>) {
         let _ = fs::remove_dir_all(&self.program.data);
-        let profile = [Profile::Safety, Profile::Away, Profile::Breach][seed as usize % 3];
-        let mut world = World::new(seed, profile, left_out, &self.program);
+        let mut world = World::new(seed, left_out, &self.program);
         world.is_told = is_told;
         world.run();
-        let findings = judge::judge(&mut world);
-        for finding in findings.iter().filter(|_| is_told) {
+        judge::judge(&mut world);
+        let broken = world.broken.take();
+        for finding in broken.iter().filter(|_| is_told) {
             println!("seed {seed}, broken law: {finding}");
         }
-        (world, findings)
+        (world, broken)
     }
 
     /// Prints the story of a league with a broken law, without the faults that do not matter.

@@ -18,13 +18,12 @@ use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What a match wants. Each is answered, a notification of an error at once.
+/// What a match wants. Each is answered.
 pub enum Want {
     Ask(PlayerRequest, Duration),
     Sleep(Duration),
     Save(GameResult),
     Tell(GameOver),
-    Error(GameError),
 }
 
 /// The end of a match, if it has come.
@@ -134,9 +133,8 @@ impl MatchIo for Replay {
             .ok_or(CallError::HttpStatus(500, "another reply".into()))
     }
 
-    fn send_error(&self, _seat: usize, error: GameError) {
-        let _ = self.take(Want::Error(error));
-    }
+    /// It only informs, so it is not sent.
+    fn send_error(&self, _seat: usize, _error: GameError) {}
 
     fn send_result(&self, result: GameOver) {
         let _ = self.in_parallel(&[0, 1], |_| self.take(Want::Tell(result.clone())));

@@ -9,6 +9,7 @@
 //! was drawn there. So a fault that is left out changes no other draw.
 
 use super::agents::{self, Player, Referee, Server};
+use super::judge;
 use league::manager::contact;
 use league::net::call_error::CallError;
 use league::program::Program;
@@ -17,7 +18,9 @@ use league::program::storage::ROOM;
 use league::protocol::{Envelope, ManagerRequest, Message, PlayerRequest, Reply};
 use league::referee::tasks::{Assignment, Sending};
 use league::values::clock;
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
 use std::fs::{self, OpenOptions};
 use std::io::ErrorKind::ConnectionRefused;
 use std::iter;
@@ -83,7 +86,6 @@ pub struct Call {
     pub to: Id,
     /// The life of its sender: one that has crashed since gets no answer.
     pub life: u32,
-    pub sent_at: Duration,
     pub envelope: Envelope,
     pub body: Body,
     pub purpose: Rc<Purpose>,
@@ -94,6 +96,7 @@ pub struct Call {
 }
 
 /// The content of a request.
+#[derive(Clone)]
 pub enum Body {
     Ping,
     ToManager(ManagerRequest),
@@ -102,8 +105,6 @@ pub enum Body {
 
 /// The reason for which its sender waits for the answer.
 pub enum Purpose {
-    /// It does not wait.
-    Nothing,
     Registration,
     Notification(contact::Call, String),
     /// A question of a match to this seat.
@@ -131,10 +132,8 @@ pub struct Arrival {
 /// An answer that was given, perhaps one of two to the same request.
 pub struct Given {
     pub call: usize,
-    pub at: Duration,
     /// The life of the receiver.
     pub life: u32,
-    pub is_forged: bool,
     pub answer: Answer,
 }
 
@@ -199,7 +198,7 @@ pub struct World {
     /// The time from which nothing fails any more, and the end of the last fault.
     faults_end: Duration,
     pub calm_at: Duration,
-    /// The faults of the other profiles: agent, kind, and step or time.
+    /// The faults of the other profiles: agent, kind, and step.
     targets: Vec<(Id, Kind, u64)>,
     pub machines: Vec<Machine>,
     pub server: Option<Server>,
@@ -210,37 +209,28 @@ pub struct World {
     /// True if its story is printed.
     pub is_told: bool,
     pub counts: BTreeMap<String, u64>,
-    /// What the manager was seen to do wrong.
-    pub broken: Vec<String>,
+    /// The broken laws, each as `NAME: what is wrong`.
+    pub broken: RefCell<Vec<String>>,
+    /// The time at which that many rounds were over.
+    pub over_at: BTreeMap<u32, Duration>,
 }
 
 impl World {
-    pub fn new(
-        seed: u64,
-        profile: Profile,
-        left_out: &BTreeSet<FaultId>,
-        program: &Arc<Program>,
-    ) -> World {
+    pub fn new(seed: u64, left_out: &BTreeSet<FaultId>, program: &Arc<Program>) -> World {
+        let profile = [Profile::Safety, Profile::Away, Profile::Breach][seed as usize % 3];
         let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
-        let rates = RATES.map(|most| most * draw.f64() * f64::from(draw.u8(..3) / 2));
-        let mut targets = Vec::new();
-        for _ in 0..=u32::from(profile == Profile::Away && draw.bool()) {
-            let agent = draw.usize(0..=referees + players);
-            // One that hangs for good needs another one.
-            let may_hang = referees > 1 && agent > 0 && agent <= referees && targets.is_empty();
-            let last = if may_hang { Kind::Hung } else { Kind::Crash };
-            let kinds = [Kind::Crash, Kind::CutOff, Kind::Suspended, last];
-            let last_step = if agent == 0 { 300 } else { 80 };
-            targets.push(match profile {
-                Profile::Breach => (agent, Kind::Crash, draw.u64(1..last_step)),
-                _ => (agent, draw.choice(kinds).unwrap(), draw.u64(300..20_000)),
-            });
-        }
-
+        let rates = match profile {
+            Profile::Safety => RATES.map(|most| most * draw.f64() * f64::from(draw.u8(..3) / 2)),
+            _ => [0.0; RATES.len()],
+        };
         let names = (1..=referees).map(|n| format!("REF{n:02}"));
         let names = names.chain((1..=players).map(|n| format!("P{n:02}")));
         let names = iter::once("manager".to_string()).chain(names);
+        let new_machine = |name| Machine {
+            name,
+            ..Machine::default()
+        };
         World {
             seed,
             profile,
@@ -256,20 +246,16 @@ impl World {
             happened: Vec::new(),
             faults_end: ms(draw.u64(20_000..200_000)),
             calm_at: Duration::ZERO,
-            targets,
-            machines: names
-                .map(|name| Machine {
-                    name,
-                    ..Machine::default()
-                })
-                .collect(),
+            targets: draw_targets(&mut draw, profile, referees, players),
+            machines: names.map(new_machine).collect(),
             server: None,
             referees: (0..referees).map(|_| Referee::new(program)).collect(),
             players: (0..players).map(|_| Player::default()).collect(),
             lead: ms(draw.choice([0, 0, 3000]).unwrap()),
             is_told: false,
             counts: BTreeMap::new(),
-            broken: Vec::new(),
+            broken: RefCell::default(),
+            over_at: BTreeMap::new(),
         }
     }
 
@@ -294,6 +280,13 @@ impl World {
         }
     }
 
+    /// Notes a broken law, unless it holds.
+    pub fn check(&self, law: &str, holds: bool, problem: impl Debug) {
+        if !holds {
+            self.broken.borrow_mut().push(format!("{law}: {problem:?}"));
+        }
+    }
+
     pub fn count(&mut self, what: impl Into<String>) {
         *self.counts.entry(what.into()).or_default() += 1;
     }
@@ -309,30 +302,24 @@ impl World {
 
     /// Draws a fault. Returns random numbers for its details if it happens.
     pub fn fault(&mut self, agent: Id, kind: Kind) -> Option<fastrand::Rng> {
-        let rate = self.rates[kind as usize];
         let mut targets = self.targets.iter();
-        let target = targets
-            .find(|(id, of, _)| (*id, *of) == (agent, kind))
-            .copied();
-        if self.profile == Profile::Safety && (rate == 0.0 || self.now >= self.faults_end)
-            || self.profile != Profile::Safety && target.is_none()
-        {
+        let target = targets.find(|(id, of, _)| (*id, *of) == (agent, kind));
+        let rate = self.rates[kind as usize];
+        if target.is_none() && (rate == 0.0 || self.now >= self.faults_end) {
             return None;
         }
 
         let machine = &mut self.machines[agent];
         machine.drawn[kind as usize] += 1;
         let id = (agent, kind, machine.drawn[kind as usize]);
-        let steps = machine.steps;
         let mut draw = self.random(agent, kind as u64, id.2);
-        let happens = match (self.profile, target) {
-            (Profile::Breach, Some((.., step))) => step == steps,
-            (Profile::Away, Some((.., time))) => {
+        let happens = match target {
+            Some((.., step)) => {
                 let mut happened = self.happened.iter();
-                self.now >= ms(time)
+                self.machines[agent].steps >= *step
                     && !happened.any(|(_, (id, of, _))| (*id, *of) == (agent, kind))
             }
-            _ => draw.f64() < rate,
+            None => draw.f64() < rate,
         };
         if !happens || self.left_out.contains(&id) {
             return None;
@@ -375,7 +362,6 @@ impl World {
             from,
             to,
             life: self.machines[from].life,
-            sent_at: self.now,
             envelope,
             body,
             purpose: Rc::new(purpose),
@@ -388,29 +374,31 @@ impl World {
         });
         self.give_back(call, timeout, Err(CallError::Timeout(timeout)));
 
-        let (line, delay) = (from.max(to), self.delay(from.max(to), 12_000));
-        let mut arrivals = Vec::new();
+        let line = from.max(to);
+        let delay = self.delay(line, 12_000);
         let proves_nothing = matches!(*self.calls[call].purpose, Purpose::Registration)
             || matches!(self.calls[call].body, Body::Ping);
         if !proves_nothing && let Some(draw) = self.fault(line, Kind::Forged) {
-            arrivals.push((delay, true, Some(self.false_token([from, to], draw))));
+            let token = self.false_token([from, to], draw);
+            self.deliver(call, delay, true, Some(token));
         }
         if !self.is_lost([from, to], call) {
-            arrivals.push((delay, false, None));
+            self.deliver(call, delay, false, None);
             if self.fault(line, Kind::Doubled).is_some() {
-                arrivals.push((delay * 100, true, None));
+                self.deliver(call, delay * 100, true, None);
             }
         }
-        for (delay, is_copy, forged) in arrivals {
-            let arrival = Arrival {
-                call,
-                is_copy,
-                forged,
-                reached: None,
-                has_asked: false,
-            };
-            self.push(to, None, delay, Event::Arrive(arrival));
-        }
+    }
+
+    fn deliver(&mut self, call: usize, delay: Duration, is_copy: bool, forged: Option<String>) {
+        let arrival = Arrival {
+            call,
+            is_copy,
+            forged,
+            reached: None,
+            has_asked: false,
+        };
+        self.push(self.calls[call].to, None, delay, Event::Arrive(arrival));
     }
 
     /// Returns a token that nobody has, or that of some agent other than these.
@@ -427,11 +415,12 @@ impl World {
     pub fn reply(&mut self, arrival: &Arrival, mut answer: Answer) {
         let call = arrival.call;
         let Call { from, to, .. } = self.calls[call];
+        if arrival.forged.is_some() {
+            return judge::nobody_takes_the_message_of_a_stranger(self, call, &answer);
+        }
         self.given.push(Given {
             call,
-            at: self.now,
             life: self.machines[to].life,
-            is_forged: arrival.forged.is_some(),
             answer: answer.clone(),
         });
         if from > 0 && to > 0 && self.fault(to, Kind::Wrong).is_some() {
@@ -526,21 +515,19 @@ impl World {
         let machine = &mut self.machines[id];
         machine.steps += 1;
         let is_alive = machine.is_up && machine.ended_at.is_none();
-        let dies = if is_alive {
-            self.draw_mishaps(id)
-        } else {
-            None
+        let dies = match is_alive {
+            true => self.draw_mishaps(id),
+            false => None,
         };
         let room = (self.number % 90) as usize;
         let is_full = self.lasts(id, Kind::DiskFull);
         ROOM.set(if is_full { room } else { usize::MAX });
-        self.set_clocks(self.machines[id].clock_offset);
+        self.set_clocks(id);
 
-        let name = dies.as_ref().map(|_| self.step_name(&step.event));
-        let file = dies.as_ref().and_then(|_| self.file_length(id));
+        let dying = dies.map(|draw| (self.file_length(id), self.step_name(&step.event), draw));
         let before = (self.number, self.calls.len(), self.given.len());
         agents::run(self, id, step.event);
-        if let (Some(draw), Some(name)) = (dies, name)
+        if let Some((file, name, draw)) = dying
             && self.machines[id].ended_at.is_none()
         {
             // Nothing leaves it.
@@ -581,15 +568,16 @@ impl World {
     }
 
     /// Sets the clocks of this thread to those of an agent.
-    fn set_clocks(&self, offset: i64) {
+    fn set_clocks(&self, id: Id) {
+        let offset = self.machines[id].clock_offset;
         let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap();
         clock::set(self.origin + self.now, utc + self.now);
     }
 
     /// Returns the length of the file to which an agent appends.
-    fn file_length(&self, id: Id) -> Option<u64> {
-        let found = fs::metadata(self.file(id)?);
-        Some(found.map_or(0, |found| found.len()))
+    fn file_length(&self, id: Id) -> u64 {
+        let found = self.file(id).and_then(|file| fs::metadata(file).ok());
+        found.map_or(0, |found| found.len())
     }
 
     /// Returns the file to which a manager or a referee appends.
@@ -605,11 +593,10 @@ impl World {
     }
 
     /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk.
-    fn crash(&mut self, id: Id, before: Option<u64>, step: &str, mut draw: fastrand::Rng) {
+    fn crash(&mut self, id: Id, before: u64, step: &str, mut draw: fastrand::Rng) {
         let mut line = "";
-        if let (Some(before), Some(after)) = (before, self.file_length(id))
-            && before < after
-        {
+        let after = self.file_length(id);
+        if before < after {
             line = ", line whole";
             if draw.bool() && before > 0 {
                 let file = OpenOptions::new().write(true).open(self.file(id).unwrap());
@@ -658,6 +645,36 @@ impl World {
             self.plan(id, ms(500) * u32::from(id > 0), Event::End);
         }
     }
+}
+
+/// Draws the faults of the profiles with few of them: each happens once, at a step or at the next
+/// one where it can.
+fn draw_targets(
+    draw: &mut fastrand::Rng,
+    profile: Profile,
+    referees: usize,
+    players: usize,
+) -> Vec<(Id, Kind, u64)> {
+    let count = match profile {
+        Profile::Safety => 0,
+        Profile::Away => draw.usize(1..=2),
+        Profile::Breach => 1,
+    };
+    let mut targets = Vec::new();
+    for n in 0..count {
+        let agent = draw.usize(0..=referees + players);
+        let step = draw.u64(1..if agent == 0 { 300 } else { 80 });
+        // One that hangs for good needs another one.
+        let may_hang = referees > 1 && agent > 0 && agent <= referees && n == 0;
+        let last = if may_hang { Kind::Hung } else { Kind::Crash };
+        let kinds = [Kind::Crash, Kind::CutOff, Kind::Suspended, last];
+        let kind = match profile {
+            Profile::Away => draw.choice(kinds).unwrap(),
+            _ => Kind::Crash,
+        };
+        targets.push((agent, kind, step));
+    }
+    targets
 }
 
 impl Call {
