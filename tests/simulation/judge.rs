@@ -402,9 +402,7 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
             .iter()
             .rfind(|given| given.match_id == one.match_id);
         let is_last = last.is_some_and(|given| given.referee_id == one.referee_id);
-        remains
-            .world
-            .check("justice", is_last, (&one.match_id, "not its last referee"));
+        world.check("justice", is_last, (&one.match_id, "not its last referee"));
         for (seat, player) in task.assignment.players.iter().enumerate() {
             let id = world.id(player);
             let max_retries = world.program.config.system.retry_policy.max_retries;
@@ -507,11 +505,11 @@ fn results_are_on_a_disk_once(remains: &Remains) {
 
 // The laws that are checked at once.
 
-/// Each referee has its whole time limit after the last assignment, and what must be announced again
-/// is announced. It is also noted when rounds are over.
+/// Each referee has its whole time limit after the last assignment, which is enough where all are
+/// there; and what must be announced again is announced. It is also noted when rounds are over.
 pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
     let server = world.server.as_mut().unwrap();
-    let [has_old_limit, is_forgotten] = manager.store.read(|league| {
+    let [is_late, has_old_limit, is_forgotten] = manager.store.read(|league| {
         if league.started {
             let over_at = world.over_at.entry(league.rounds_completed);
             over_at.or_insert(world.now);
@@ -526,11 +524,19 @@ pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
                 || table.available_referees(league).is_empty();
             let mut contacts = table.contacts.values();
             [
+                contacts.clone().any(|one| one.health.is_late()),
                 is_new && contacts.any(|one| one.report_by.is_some()),
                 !waits && open.any(|one| table.unannounced.contains(&one.id)),
             ]
         })
     });
+    let mut first = world.machines[..=world.referees.len()].iter();
+    let are_there = world.profile != Profile::Safety && first.all(|machine| !machine.was_away);
+    world.check(
+        "limit",
+        !(is_late && are_there),
+        "no referee was away, and one is late",
+    );
     world.check("limit", !has_old_limit, "other matches, and the old limit");
     world.check("again", !is_forgotten, "a match is not announced again");
 }

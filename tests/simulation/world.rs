@@ -310,14 +310,13 @@ impl World {
         }
 
         let machine = &mut self.machines[agent];
-        machine.drawn[kind as usize] += 1;
+        machine.drawn[kind as usize] += u64::from(target.is_none());
         let id = (agent, kind, machine.drawn[kind as usize]);
         let mut draw = self.random(agent, kind as u64, id.2);
         let happens = match target {
             Some((.., step)) => {
                 let mut happened = self.happened.iter();
-                self.machines[agent].steps >= *step
-                    && !happened.any(|(_, (id, of, _))| (*id, *of) == (agent, kind))
+                self.machines[agent].steps >= *step && happened.all(|(_, fault)| *fault != id)
             }
             None => draw.f64() < rate,
         };
