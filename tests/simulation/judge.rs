@@ -2,7 +2,7 @@
 //! table of all requests and the files that are left.
 
 use super::agents::Player;
-use super::world::{Answer, Body, Call, Given, Id, Kind, Profile, Purpose, World};
+use super::world::{Answer, Body, Call, Given, Id, Kind, Machine, Profile, Purpose, World};
 use league::games::{game_result, result_status};
 use league::manager::Manager;
 use league::manager::league::{Event, MatchAssignment, Recorded};
@@ -505,6 +505,12 @@ fn results_are_on_a_disk_once(remains: &Remains) {
 
 // The laws that are checked at once.
 
+/// Returns true if the manager and all referees were always there, and no message was lost.
+fn are_there(world: &World) -> bool {
+    let mut first = world.machines[..=world.referees.len()].iter();
+    world.profile != Profile::Safety && first.all(|machine| !machine.was_away)
+}
+
 /// Each referee has its whole time limit after the last assignment, which is enough where all are
 /// there; and what must be announced again is announced. It is also noted when rounds are over.
 pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
@@ -530,13 +536,8 @@ pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
             ]
         })
     });
-    let mut first = world.machines[..=world.referees.len()].iter();
-    let are_there = world.profile != Profile::Safety && first.all(|machine| !machine.was_away);
-    world.check(
-        "limit",
-        !(is_late && are_there),
-        "no referee was away, and one is late",
-    );
+    let holds = !is_late || !are_there(world);
+    world.check("limit", holds, "no referee was away, and one is late");
     world.check("limit", !has_old_limit, "other matches, and the old limit");
     world.check("again", !is_forgotten, "a match is not announced again");
 }
@@ -555,12 +556,11 @@ pub fn notifications_come_in_order(world: &mut World, to: Id, message: &PlayerRe
         _ => return,
     };
     let is_told = round == 0 || server.ends.contains(&(to, round));
-    let first = world.machines[..=referees].iter();
+    let has_ended = |machine: &Machine| machine.ended_at.is_some();
     let is_early = is_end
         && to > referees
-        && world.profile != Profile::Safety
-        && first.clone().all(|machine| !machine.was_away)
-        && first.skip(1).any(|machine| machine.ended_at.is_none());
+        && are_there(world)
+        && !world.machines[1..=referees].iter().all(has_ended);
     world.check("order", is_told && !is_early, (message.name(), to));
 }
 
