@@ -1,5 +1,6 @@
-//! The laws of a league, checked when it is over: each is a function with a sentence. They read the
-//! table of all requests and the files that are left.
+//! The laws of a league: each is a function with a sentence. Most are checked when the league is over.
+//! They read the table of all requests and the files that are left. Those at the end of this file are
+//! checked at once, where an agent decides something.
 
 use super::agents::Player;
 use super::world::{Answer, Body, Call, Given, Id, Kind, Machine, Profile, Purpose, World};
@@ -34,7 +35,7 @@ struct Remains<'a> {
     decided: Vec<(Id, Task)>,
 }
 
-/// The laws.
+/// The laws that are checked when the league is over.
 const LAWS: [fn(&Remains); 11] = [
     the_league_ends,
     every_pair_meets_once,
@@ -503,7 +504,7 @@ fn results_are_on_a_disk_once(remains: &Remains) {
     }
 }
 
-// The laws that are checked at once.
+// The laws that are checked at once, by the agents and the world.
 
 /// Returns true if the manager and all referees were always there, and no message was lost.
 fn are_there(world: &World) -> bool {

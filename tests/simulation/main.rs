@@ -103,11 +103,6 @@ fn print_speed(count: u64, start: Instant) {
     );
 }
 
-/// Returns the name of the law of a finding.
-fn law_of(finding: &str) -> &str {
-    finding.split(':').next().unwrap_or_default()
-}
-
 impl Runner {
     fn new(worker: usize) -> Runner {
         let memory = Some(Path::new("/dev/shm")).filter(|folder| folder.is_dir());
@@ -139,41 +134,40 @@ impl Runner {
             }
             drop(all);
 
-            let (world, findings) = self.play(seed, &BTreeSet::new(), false);
+            let world = self.play(seed, &BTreeSet::new(), false);
             let mut all = total.lock().unwrap();
             for (what, count) in world.counts {
                 *all.counts.entry(what).or_default() += count;
             }
-            if !findings.is_empty() && all.found.is_none_or(|first| seed < first) {
+            if !world.broken.borrow().is_empty() && all.found.is_none_or(|first| seed < first) {
                 all.found = Some(seed);
             }
         }
     }
 
-    /// Plays a league without these faults. Returns it, with its broken laws.
-    fn play(&self, seed: u64, left_out: &BTreeSet<FaultId>, is_told: bool) -> (World, Vec<String>) {
+    /// Plays a league without these faults, and judges it.
+    fn play(&self, seed: u64, left_out: &BTreeSet<FaultId>, is_told: bool) -> World {
         let _ = fs::remove_dir_all(&self.program.data);
         let mut world = World::new(seed, left_out, &self.program);
         world.is_told = is_told;
         world.run();
         judge::judge(&mut world);
-        let broken = world.broken.take();
-        for finding in broken.iter().filter(|_| is_told) {
-            println!("seed {seed}, broken law: {finding}");
+        for (law, problem) in world.broken.borrow().iter().filter(|_| is_told) {
+            println!("seed {seed}, broken law: {law}: {problem}");
         }
-        (world, broken)
+        world
     }
 
     /// Prints the story of a league with a broken law, without the faults that do not matter.
     fn explain(&self, seed: u64) {
-        let (world, findings) = self.play(seed, &BTreeSet::new(), false);
-        let law = law_of(&findings[0]);
+        let world = self.play(seed, &BTreeSet::new(), false);
+        let law = world.broken.borrow()[0].0;
         let mut left_out = BTreeSet::new();
         for (_, fault) in world.happened.iter().rev() {
             let mut fewer = left_out.clone();
             fewer.insert(*fault);
-            let (_, findings) = self.play(seed, &fewer, false);
-            if findings.iter().any(|finding| law_of(finding) == law) {
+            let world = self.play(seed, &fewer, false);
+            if world.broken.borrow().iter().any(|(other, _)| *other == law) {
                 left_out = fewer;
             }
         }

@@ -209,8 +209,8 @@ pub struct World {
     /// True if its story is printed.
     pub is_told: bool,
     pub counts: BTreeMap<String, u64>,
-    /// The broken laws, each as `NAME: what is wrong`.
-    pub broken: RefCell<Vec<String>>,
+    /// The broken laws, each with what is wrong.
+    pub broken: RefCell<Vec<(&'static str, String)>>,
     /// The time at which that many rounds were over.
     pub over_at: BTreeMap<u32, Duration>,
 }
@@ -281,9 +281,10 @@ impl World {
     }
 
     /// Notes a broken law, unless it holds.
-    pub fn check(&self, law: &str, holds: bool, problem: impl Debug) {
+    pub fn check(&self, law: &'static str, holds: bool, problem: impl Debug) {
         if !holds {
-            self.broken.borrow_mut().push(format!("{law}: {problem:?}"));
+            let problem = format!("{problem:?}");
+            self.broken.borrow_mut().push((law, problem));
         }
     }
 
