@@ -57,7 +57,7 @@ fn small_player_golden() {
 #[test]
 fn player_in_rust_golden() {
     let folders = ["every_player", "players", "agents", "rust_player"];
-    check(&folders, PLAYER, "P01", ["rust"; 2]);
+    check(&folders, PLAYER, "P01", [""; 2]);
 }
 
 #[test]
@@ -70,7 +70,7 @@ fn player_in_python_golden() {
 
 #[test]
 fn referee_golden() {
-    check(&["agents"], REFEREE, "REF01", ["rust"; 2]);
+    check(&["agents"], REFEREE, "REF01", [""; 2]);
 }
 
 #[test]

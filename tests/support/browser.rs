@@ -2,7 +2,7 @@
 //! commands through a pipe, as JSON (the DevTools protocol). What is asked of a page in each window is in
 //! `browser.js`.
 
-use super::{json_of, print_left_out, text_of, time_limit};
+use super::{is_installed, json_of, print_left_out, text_of, time_limit};
 use serde_json::{Value, json};
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -19,11 +19,7 @@ const AXE: &str = "target/axe/node_modules/axe-core/axe.min.js";
 
 /// Returns the name of an installed browser.
 pub fn installed() -> Option<&'static str> {
-    let is_installed = |name: &&str| {
-        let version = Command::new(name).arg("--version").output();
-        version.is_ok_and(|output| output.status.success())
-    };
-    NAMES.into_iter().find(is_installed)
+    NAMES.into_iter().find(|name| is_installed(name))
 }
 
 /// A running browser.

@@ -8,32 +8,23 @@ pub const LEAGUE: &str = "league_2025_even_odd";
 /// The token of every agent that the fake manager accepts.
 pub const TOKEN: &str = "tok-own-0123456789abcdef0123456789abcdef";
 
-/// Accepts a registration, as REF01 or P01, with this token. `proves_itself`: the manager will send
-/// the token in its notifications.
-pub fn accepts(request: &Value, token: &str, proves_itself: bool) -> FakeReply {
+/// Records a report, and accepts a registration, as REF01 or P01.
+pub fn answers(request: &Value) -> FakeReply {
     let asked = &request["params"];
+    if asked["message_type"] == "MATCH_RESULT_REPORT" {
+        let body = json!({"match_id": asked["match_id"], "status": "recorded"});
+        return FakeReply::Answer(message("MATCH_RESULT_ACK", "league_manager", body));
+    }
     let (message_type, id) = match asked["message_type"] == "REFEREE_REGISTER_REQUEST" {
         true => ("REFEREE_REGISTER_RESPONSE", "referee_id"),
         false => ("LEAGUE_REGISTER_RESPONSE", "player_id"),
     };
     let body = json!({
-        "status": "ACCEPTED", id: if id == "player_id" { "P01" } else { "REF01" }, "auth_token": token,
-        "league_id": LEAGUE, "reason": null, "proves_itself": proves_itself,
+        "status": "ACCEPTED", id: if id == "player_id" { "P01" } else { "REF01" }, "auth_token": TOKEN,
+        "league_id": LEAGUE, "reason": null, "proves_itself": true,
         "conversation_id": asked["conversation_id"],
     });
     FakeReply::Answer(message(message_type, "league_manager", body))
-}
-
-/// Accepts a registration with an id and a token: `P02 tok-p02-0123`.
-pub fn accepts_as(request: &Value, words: &str) -> FakeReply {
-    let (id, token) = words.split_once(' ').unwrap();
-    match accepts(request, token, true) {
-        FakeReply::Answer(mut answer) => {
-            answer["player_id"] = id.into();
-            FakeReply::Answer(answer)
-        }
-        other => other,
-    }
 }
 
 /// Rejects a registration with a code, or `-`, and a reason: `E019 it has begun`.
@@ -44,16 +35,6 @@ pub fn rejects(request: &Value, words: &str) -> FakeReply {
     let code = Some(code).filter(|code| *code != "-");
     let body = json!({"status": "REJECTED", "reason": reason, "error_code": code});
     FakeReply::Answer(message(&message_type, "league_manager", body))
-}
-
-/// Records a report, and accepts a registration.
-pub fn answers(request: &Value) -> FakeReply {
-    let asked = &request["params"];
-    if asked["message_type"] != "MATCH_RESULT_REPORT" {
-        return accepts(request, TOKEN, true);
-    }
-    let body = json!({"match_id": asked["match_id"], "status": "recorded"});
-    FakeReply::Answer(message("MATCH_RESULT_ACK", "league_manager", body))
 }
 
 /// Returns a response with this HTTP status.

@@ -13,7 +13,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
-use std::process::{self, Stdio};
 use std::{env, fs, thread};
 
 const ROOT: &str = env!("CARGO_MANIFEST_DIR");
@@ -92,15 +91,11 @@ fn difference(path: &Path, runner: impl FnMut(&str) -> String) -> String {
 }
 
 fn is_installed(name: &str) -> bool {
-    if name == "browser" {
-        return browser::installed().is_some();
+    match name {
+        "browser" => browser::installed().is_some(),
+        "python" => super::is_installed(PYTHON),
+        _ => super::is_installed(name),
     }
-    let mut command = process::Command::new(if name == "python" { PYTHON } else { name });
-    command
-        .arg("--version")
-        .stdout(Stdio::null())
-        .stderr(Stdio::null());
-    command.status().is_ok()
 }
 
 fn is_rewritten() -> bool {

@@ -153,16 +153,20 @@ pub fn print_left_out(why: &str) {
     writeln!(file.unwrap(), "{why}\t{test}").unwrap();
 }
 
+/// Returns true if a program can be started. (Not all know this option; and on Windows a program named
+/// python may only say where to get it.)
+pub fn is_installed(program: &str) -> bool {
+    let version = Command::new(program).arg("--version").output();
+    version.is_ok_and(|output| output.status.success() || program != PYTHON)
+}
+
 /// Returns true if Python can be started. Notes the test that is left out if it cannot.
 pub fn has_python() -> bool {
-    static IS_INSTALLED: LazyLock<bool> = LazyLock::new(|| {
-        let version = Command::new(PYTHON).arg("--version").output();
-        version.is_ok_and(|output| output.status.success())
-    });
-    if !*IS_INSTALLED {
+    let has_python = is_installed(PYTHON);
+    if !has_python {
         print_left_out("python is not installed");
     }
-    *IS_INSTALLED
+    has_python
 }
 
 /// Returns an address of this machine that is no loopback address, for requests that seem to come

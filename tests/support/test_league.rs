@@ -87,32 +87,31 @@ impl TestLeague {
         command
     }
 
-    /// Starts a program and waits until it listens: on a free port, or on the given one; a quiet
-    /// local league, until it is over. If another program uses that port for a moment, the start is
-    /// tried again.
+    /// Starts a program and waits until it listens: on a free port, or on the given one; or until it has
+    /// ended. If another program uses that port for a moment, the start is tried again.
     pub fn start(&self, program: &str, arguments: &str) -> TestProcess {
         until("the port is free", || {
             let agent = self.spawn(program, arguments);
-            wait_until("the program prints a line", || {
-                !(agent.stdout.so_far() + &agent.errors()).is_empty()
+            wait_until("the program listens, or has ended", || {
+                agent.stdout.so_far().contains("listening on ") || agent.stderr.reader.is_finished()
             });
-            if agent.errors().contains(" is in use; end the program") {
-                return None;
-            }
-            if !(arguments.contains("local ") && arguments.contains("--quiet")) {
-                agent.line("listening on ");
-            }
-            Some(agent)
+            let is_taken = agent.errors().contains(" is in use; end the program");
+            (!is_taken).then_some(agent)
         })
     }
 
-    /// Starts a program without waiting until it listens.
+    /// Starts a program without waiting for it.
     pub fn spawn(&self, program: &str, arguments: &str) -> TestProcess {
+        TestProcess::new(&mut self.agent_command(program, arguments))
+    }
+
+    fn agent_command(&self, program: &str, arguments: &str) -> Command {
         let mut command = self.command(program, arguments);
         if !arguments.contains("--port ") {
             command.args(["--port", "0"]);
         }
-        TestProcess::new(command.arg("--until-stdin-closes"))
+        command.arg("--until-stdin-closes");
+        command
     }
 
     /// Starts an agent in Python for the manager at this URL, on a free port and in the folder of
@@ -134,8 +133,7 @@ impl TestLeague {
 
     /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
     pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &str) -> TestProcess {
-        let arguments = format!("{arguments} --port 0 --until-stdin-closes");
-        let unlimited = self.command(program, &arguments);
+        let unlimited = self.agent_command(program, arguments);
         let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
         let mut command = Command::new("bash");
         command.args(["-c", &script]).arg(unlimited.get_program());
@@ -144,18 +142,9 @@ impl TestLeague {
         agent
     }
 
-    /// Runs the tool to its end. Returns its exit code and its output.
-    pub fn run_tool(&self, arguments: &str) -> (Option<i32>, String) {
-        let output = self.command("league", arguments).output().unwrap();
-        let text = String::from_utf8([output.stdout, output.stderr].concat());
-        (output.status.code(), text.unwrap())
-    }
-
     /// Checks the files of the league. Returns the exit code and the output of `verify`.
     pub fn verify(&self) -> (Option<i32>, String) {
-        let output = self.command("examples/verify", "").output().unwrap();
-        let text = String::from_utf8([output.stdout, output.stderr].concat());
-        (output.status.code(), text.unwrap())
+        run_to_end(&mut self.command("examples/verify", ""))
     }
 
     /// Starts a manager; with a command of the tool in front of the arguments, the tool.
@@ -171,12 +160,7 @@ impl TestLeague {
     /// Starts a referee or a player, according to its id. When it ends, no program of another test
     /// takes its port: the manager would take that program for the agent.
     pub fn agent(&self, manager: &TestProcess, id: &str, more: &str) -> TestProcess {
-        let program = ["player", "referee"][usize::from(id.starts_with('R'))];
-        let mut own = format!("{more} --manager {} --{program}-id {id}", manager.url());
-        if !more.contains("--port ") {
-            own += &format!(" --port {}", free_port());
-        }
-        self.start(program, &own)
+        self.start(kind_of(id), &agent_options(&manager.url(), id, more))
     }
 
     /// Starts the agents with these ids: `REF01 P01 P02`.
@@ -188,7 +172,8 @@ impl TestLeague {
 
     /// Sends a running manager a command of the operator. Returns the output of the tool.
     pub fn order(&self, words: &str, manager: &str) -> String {
-        let (code, output) = self.run_tool(&format!("{words} --manager {manager}"));
+        let mut order = self.command("league", &format!("{words} --manager {manager}"));
+        let (code, output) = run_to_end(&mut order);
         assert_eq!(code, Some(0), "{words}: {output}");
         output
     }
@@ -329,6 +314,33 @@ pub fn executable(program: &str) -> PathBuf {
     let tests = env::current_exe().unwrap();
     let folder = tests.ancestors().nth(2).unwrap();
     folder.join(format!("{program}{}", env::consts::EXE_SUFFIX))
+}
+
+/// Returns which program has this name in a test.
+pub fn kind_of(name: &str) -> &'static str {
+    match name {
+        "manager" => "league_manager",
+        _ if name.starts_with('R') => "referee",
+        _ => "player",
+    }
+}
+
+/// Returns the options of an agent: its own, and those of manager, id and port that it lacks.
+pub fn agent_options(manager: &str, id: &str, own: &str) -> String {
+    let mut options = format!("{own} --{}-id {id}", kind_of(id));
+    for (option, value) in [("manager", manager), ("port", &free_port().to_string())] {
+        if !own.contains(&format!("--{option} ")) {
+            options += &format!(" --{option} {value}");
+        }
+    }
+    options
+}
+
+/// Runs a command to its end. Returns its exit code and its output.
+pub fn run_to_end(command: &mut Command) -> (Option<i32>, String) {
+    let output = command.output().unwrap();
+    let text = [output.stdout, output.stderr].concat();
+    (output.status.code(), String::from_utf8_lossy(&text).into())
 }
 
 /// Splits a line into words as a shell does. Text between backticks is one word.

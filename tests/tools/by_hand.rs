@@ -1,6 +1,5 @@
 //! `league play mcp`: the choice is made by calls of `next_turn` and `make_choice`.
 
-use super::run_command;
 use super::support::*;
 use crate::players::by_hand::{ByHand, MakeChoice};
 use crate::players::strategies::{PastMatch, Turn};
@@ -154,8 +153,8 @@ fn official_python_sdk_plays_a_league() {
     let _others = [("P02", "play even"), ("REF01", "")]
         .map(|(id, options)| test.agent(&manager, id, options));
     let script = script.replace("http://localhost:8101/mcp", &player.url());
-    let (code, texts) = run_command(Command::new(&python).args(["-c", &script]));
-    assert_eq!(code, Some(0), "{texts:?}");
+    let (code, output) = run_to_end(Command::new(&python).args(["-c", &script]));
+    assert_eq!(code, Some(0), "{output}");
     manager.wait_for_success();
     let state = call_tool(&player.url(), "get_player_state", json!({}));
     let matches = list_of(&state["structuredContent"]["matches"]).iter();

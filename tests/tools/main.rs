@@ -22,18 +22,10 @@ mod trace;
 mod verify;
 
 use serde_json::Value;
-use std::process::Command;
 use support::list_of;
 
 /// Returns the matches of a league's document.
 fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
     let rounds = list_of(&document["rounds"]).iter();
     rounds.flat_map(|round| list_of(&round["matches"]))
-}
-
-/// Runs a command to its end. Returns its exit code, and its standard output and standard error.
-fn run_command(command: &mut Command) -> (Option<i32>, [String; 2]) {
-    let output = command.output().unwrap();
-    let texts = [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap());
-    (output.status.code(), texts)
 }

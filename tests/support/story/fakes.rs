@@ -76,61 +76,20 @@ impl Story {
         let rules = Rules::new(Mutex::new(rules.collect()));
         self.rules.insert(name.into(), Arc::clone(&rules));
         let gates = Arc::clone(&self.gates);
-        let counts: Mutex<BTreeMap<String, usize>> = Mutex::default();
+        let counts = Mutex::default();
         let fake = FakeAgent::new(move |request| {
-            let asked = &request["params"];
-            let message_type = asked["message_type"].as_str();
-            let kind = message_type.or(request["method"].as_str()).unwrap_or("");
-            let match_id = asked["match_id"].as_str().unwrap_or("");
-            let opponent = asked.pointer("/context/opponent_id");
-            let opponent = opponent.unwrap_or(&asked["opponent_id"]).as_str();
-            let of_match = format!("{kind}/{match_id}");
-            let against = format!("{kind}@{}", opponent.unwrap_or_default());
-            let mut names = vec![kind.to_string(), of_match, against, "*".into()];
-            for n in [0, 1] {
-                let mut counts = counts.lock().unwrap();
-                let count = counts.entry(names[n].clone()).or_default();
-                *count += 1;
-                names.push(format!("{}#{count}", names[n]));
-            }
+            let names = names_of(request, &counts);
             let rules = rules.lock().unwrap().clone();
             let mut rules = rules.iter().filter(|(when, _)| names.contains(when));
             let what = rules.next().map_or("", |(_, what)| what);
-
-            let valid = || match (&*id, &*choice) {
+            if what.starts_with("gate") {
+                gate_of(&gates, what).pass();
+            }
+            let good = match (&*id, &*choice) {
                 ("manager", _) | (_, "manager") => fake::answers(request),
                 _ => valid_reply(&id, &choice, request),
             };
-            let (first, rest) = what.split_once(' ').unwrap_or((what, ""));
-            match (first, valid()) {
-                ("close", _) => FakeReply::Close,
-                ("silence", _) => FakeReply::Silence,
-                ("unproved", _) => fake::accepts(request, fake::TOKEN, false),
-                ("accepts", _) => fake::accepts_as(request, rest),
-                ("rejects", _) => fake::rejects(request, rest),
-                (gate, _) if gate.starts_with("gate") => {
-                    gate_of(&gates, gate).pass();
-                    valid()
-                }
-                (_, FakeReply::Answer(good)) if what.starts_with("but:") => {
-                    FakeReply::Answer(golden::edited(good, &what[4..]))
-                }
-                (_, FakeReply::Answer(good)) if what.starts_with("bare:") => {
-                    FakeReply::Body(golden::edited(good, &what[5..]).to_string())
-                }
-                (code, _) if code.len() == 4 && code.starts_with('E') => {
-                    let context = json!({"field": "match_id", "problem": "\u{1b}[2Jrefused"});
-                    let body =
-                        json!({"error_code": code, "error_description": code, "context": context});
-                    FakeReply::Answer(message("LEAGUE_ERROR", &id, body))
-                }
-                (body, _) if body.starts_with('{') => FakeReply::Body(what.into()),
-                (status, _) if status.parse::<u16>().is_ok() => {
-                    let body = if rest.is_empty() { "<p>Oh" } else { rest };
-                    fake::status(&format!("{status} Status"), body)
-                }
-                (_, valid) => valid,
-            }
+            reply_of(what, request, good)
         });
         self.fakes.insert(name.into(), fake);
     }
@@ -152,8 +111,7 @@ impl Story {
 
         let received = self.received(name, kind, 0);
         if let Some(field) = words.next() {
-            let value = received[count - 1].pointer(&format!("/{field}"));
-            return value.unwrap_or(&Value::Null).to_string();
+            return columns(&received[count - 1..count], field);
         }
         let matches = received.iter().map(|one| one["match_id"].as_str());
         let matches: Vec<&str> = matches.map(|id| id.unwrap_or(kind)).collect();
@@ -242,4 +200,52 @@ impl Story {
 fn gate_of(gates: &Mutex<BTreeMap<String, Gate>>, name: &str) -> Gate {
     let mut gates = gates.lock().unwrap();
     gates.entry(name.into()).or_default().clone()
+}
+
+/// Returns the names of a request in rules: its type or method, with its match or opponent, and which
+/// time.
+fn names_of(request: &Value, counts: &Mutex<BTreeMap<String, usize>>) -> Vec<String> {
+    let asked = &request["params"];
+    let message_type = asked["message_type"].as_str();
+    let kind = message_type.or(request["method"].as_str()).unwrap_or("");
+    let match_id = asked["match_id"].as_str().unwrap_or("");
+    let opponent = asked.pointer("/context/opponent_id");
+    let opponent = opponent.unwrap_or(&asked["opponent_id"]).as_str();
+    let of_match = format!("{kind}/{match_id}");
+    let against = format!("{kind}@{}", opponent.unwrap_or_default());
+    let mut names = vec![kind.to_string(), of_match, against, "*".into()];
+    for n in [0, 1] {
+        let mut counts = counts.lock().unwrap();
+        let count = counts.entry(names[n].clone()).or_default();
+        *count += 1;
+        names.push(format!("{}#{count}", names[n]));
+    }
+    names
+}
+
+/// Returns the reply that a rule makes of a good one.
+fn reply_of(what: &str, request: &Value, good: FakeReply) -> FakeReply {
+    let (first, rest) = what.split_once(' ').unwrap_or((what, ""));
+    match (first, good) {
+        ("close", _) => FakeReply::Close,
+        ("silence", _) => FakeReply::Silence,
+        ("rejects", _) => fake::rejects(request, rest),
+        (_, FakeReply::Answer(good)) if what.starts_with("but:") => {
+            FakeReply::Answer(golden::edited(good, &what[4..]))
+        }
+        (_, FakeReply::Answer(good)) if what.starts_with("bare:") => {
+            FakeReply::Body(golden::edited(good, &what[5..]).to_string())
+        }
+        (code, _) if code.len() == 4 && code.starts_with('E') => {
+            let context = json!({"field": "match_id", "problem": "\u{1b}[2Jrefused"});
+            let body = json!({"error_code": code, "error_description": code, "context": context});
+            FakeReply::Answer(message("LEAGUE_ERROR", "fake", body))
+        }
+        (body, _) if body.starts_with('{') => FakeReply::Body(what.into()),
+        (status, _) if status.parse::<u16>().is_ok() => {
+            let body = if rest.is_empty() { "<p>Oh" } else { rest };
+            fake::status(&format!("{status} Status"), body)
+        }
+        (_, good) => good,
+    }
 }

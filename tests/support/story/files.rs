@@ -5,7 +5,6 @@ use league::protocol::MessageSpec;
 use league::values::Timestamp;
 use std::collections::BTreeSet;
 use std::mem;
-use std::path::PathBuf;
 
 impl Story {
     /// Runs a command about files and logs. Returns its output, or none if it is another command.
@@ -19,11 +18,6 @@ impl Story {
                 fs::write(path, text).unwrap();
             }
             ("edit", file) => self.edit(file, more),
-            ("edits", file) => {
-                let (path, value) = more.split_once('=').unwrap();
-                self.test.edit(file, path, json_of(value));
-            }
-            ("remove", path) => fs::remove_file(self.test.folder.join(path)).unwrap(),
             ("damage", path) => self.damage(path, more),
             ("file", path) => {
                 let file = self.test.data(path);
@@ -34,17 +28,6 @@ impl Story {
                 });
                 return Some(parts.collect::<Vec<_>>().join("\""));
             }
-            ("files", path) => {
-                let folder = self.test.folder.join(path);
-                let name = |path: &PathBuf| {
-                    let path = path.strip_prefix(&folder).unwrap().display().to_string();
-                    let parts = path.split(['/', '\\']);
-                    let parts = parts.map(|part| part.split_inclusive('~').next().unwrap());
-                    parts.collect::<Vec<_>>().join("/") // without the date of an archive
-                };
-                let names: BTreeSet<String> = files(&folder).iter().map(name).collect();
-                return Some(Vec::from_iter(names).join("\n"));
-            }
             ("private", path) => check_mode(&self.test.folder.join(path)),
             ("changes", _) => return Some(self.changes(rest)),
             ("until", event) => {
@@ -52,10 +35,6 @@ impl Story {
             }
             ("journal", event) => return Some(columns(&self.test.events(event), more)),
             ("results", _) => return Some(self.results()),
-            ("reason", id) => {
-                let path = format!("matches/league_2025_even_odd/{id}.json");
-                return Some(text_of(&self.test.data(&path)["result"]["details"]["reason"]).into());
-            }
             ("lines", path) => {
                 return Some(columns(&json_lines(&self.test.folder.join(path)), more));
             }
@@ -64,10 +43,8 @@ impl Story {
             ("logs", _) => wait_until(line, || self.logged(rest) > 0),
             ("logged", _) => return Some(self.logged(rest).to_string()),
             ("last", event) => {
-                let last = self.test.logged(event).pop().unwrap_or_default();
-                let fields = more.split(' ').map(|path| last.pointer(path));
-                let fields = fields.map(|field| json!(field).to_string());
-                return Some(fields.collect::<Vec<_>>().join(" "));
+                let last = self.test.logged(event).pop();
+                return Some(columns(&Vec::from_iter(last), more));
             }
             ("longer", length) => {
                 let is_longer = |line: &Value| line.to_string().len() > length.parse().unwrap();
@@ -225,18 +202,4 @@ impl Story {
         types.retain(|name| !name.contains("ERROR") && !name.contains("QUERY"));
         types.into_iter().collect()
     }
-}
-
-/// Returns these fields of each value: `match_id result/winner`, with a line for each value.
-fn columns(values: &[Value], fields: &str) -> String {
-    let cell = |value: &Value, field: &str| match value.pointer(&format!("/{field}")) {
-        Some(Value::String(text)) => text.clone(),
-        found => found.unwrap_or(&Value::Null).to_string(),
-    };
-    let mut lines = String::new();
-    for value in values {
-        let cells: Vec<String> = fields.split(' ').map(|field| cell(value, field)).collect();
-        lines += &format!("{}\n", cells.join(" "));
-    }
-    lines
 }

@@ -11,7 +11,7 @@ mod requests;
 
 use super::browser::Browser;
 use super::*;
-use requests::{answer, chosen_fields, send_by_method, shown, told};
+use requests::{answer, columns, send_by_method, shown, told};
 use std::collections::BTreeMap;
 use std::net::TcpStream;
 use std::sync::{Arc, Mutex};
@@ -140,7 +140,11 @@ impl Story {
                 let text = more.replace("FREE", &free_port().to_string());
                 self.words.push((word.into(), text));
             }
-            ("only", fields) => return chosen_fields(&self.run(more), fields),
+            ("only", fields) => {
+                let output = self.run(more);
+                let reply = serde_json::from_str(&output).ok();
+                return reply.map_or(output, |reply| columns(&[reply], &fields.replace(',', " ")));
+            }
             ("slowly", _) => {
                 let begun = Instant::now();
                 let reply = self.run(rest);
@@ -295,10 +299,4 @@ fn words_of(line: &str) -> [&str; 4] {
     let (first, rest) = line.split_once(' ').unwrap_or((line, ""));
     let (second, more) = rest.split_once(' ').unwrap_or((rest, ""));
     [first, second, rest, more]
-}
-
-/// Returns the number and the text in `2 TEXT`.
-fn second_word_number(words: &str) -> Option<(usize, &str)> {
-    let (number, text) = words.split_once(' ')?;
-    Some((number.parse().ok()?, text))
 }

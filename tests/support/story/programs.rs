@@ -36,10 +36,8 @@ impl Story {
                 let process = TestProcess::new(&mut self.tool(&words));
                 self.add_program(name, process, words);
             }
-            ("limited", name) => self.start_limited(name, more),
             ("kill", name) => self.program(name).kill(),
             ("restart", name) => self.restart(name),
-            ("small", program) => return Some(self.run_small(program, more)),
             ("run", program) => return Some(ended(&mut self.test.command(program, more))),
             ("tool", _) => return Some(ended(&mut self.tool(rest))),
             ("shell", _) => return Some(ended(&mut self.shell(rest))),
@@ -60,13 +58,14 @@ impl Story {
             }
             ("order", _) => drop(self.test.order(rest, &self.url("manager"))),
             (name, "prints" | "shows") => {
-                let (number, text) = second_word_number(more).unwrap_or((1, more));
-                let printed = self.program(name).nth_line(number, text);
-                return Some(if second == "prints" {
-                    printed
-                } else {
-                    String::new()
-                });
+                let (number, text) = more.split_once(' ').unwrap_or_default();
+                let printed = match number.parse() {
+                    Ok(number) => self.program(name).nth_line(number, text),
+                    Err(_) => self.program(name).nth_line(1, more),
+                };
+                return (second == "prints")
+                    .then_some(printed)
+                    .or_else(|| Some(String::new()));
             }
             (name, "printed") => {
                 let process = self.program(name);
@@ -81,16 +80,13 @@ impl Story {
             }
             (name, "ends") => {
                 let process = self.program(name);
-                match process.wait().code() {
-                    Some(0) => {}
-                    code => return Some(format!("{code:?}: {}", process.errors())),
-                }
-            }
-            (name, "fails") => {
-                let process = self.program(name);
                 let end = process.wait();
-                process.nth_line(1, more);
-                return Some(format!("exit {}", end.code().unwrap_or(-1)));
+                if !more.is_empty() {
+                    process.nth_line(1, more);
+                }
+                if !end.success() {
+                    return Some(format!("exit {}", end.code().unwrap_or(-1)));
+                }
             }
             _ => return None,
         }
@@ -133,6 +129,7 @@ impl Story {
     /// Starts a program by its name: the manager, a referee, or a player in Rust, in Python, of the
     /// small league, behind a stand-in, or as it is printed in the protocol.
     fn start(&mut self, name: &str, words: &str) {
+        self.programs.remove(name); // one that has this name ends
         let test = &self.test;
         let mut words = words.replace("FREE", &free_port().to_string());
         let started = words.clone();
@@ -148,20 +145,15 @@ impl Story {
                 words = format!("small {options}");
                 self.start_small(name, &options)
             }
-            _ if name == "manager" && kind != "full" => test.manager(&words),
-            "rust" => {
-                let agent = kind_of(name);
-                let manager = self.url("manager");
-                let to = match options.contains("--manager") {
-                    true => String::new(),
-                    false => format!("--manager {manager}"),
-                };
-                test.spawn(agent, &format!("{to} --{agent}-id {name} {options}"))
+            "limited" => {
+                let (files, options) = options.split_once(' ').unwrap_or((options, ""));
+                let limit = format!("ulimit -n {files}");
+                test.start_limited(&limit, kind_of(name), &self.own_options(name, options))
             }
             "full" => {
                 let journal = fs::metadata(test.league_file("journal.jsonl"));
                 let most = journal.map_or(1, |journal| journal.len() / 1024);
-                test.start_limited(&format!("ulimit -f {most}"), "league_manager", options)
+                test.start_limited(&format!("ulimit -f {most}"), kind_of(name), options)
             }
             "python" => python(Path::new(&format!("{BIN}/player.py")), options),
             "choose" => {
@@ -180,34 +172,16 @@ impl Story {
             }
             "printed.py" => self.start_printed("python\n", PYTHON, name),
             "printed.sh" => self.start_printed("sh\n", "sh", name),
-            _ => {
-                let agent = kind_of(name);
-                let manager = self.url("manager");
-                let mut own = format!("--manager {manager} --{agent}-id {name}");
-                if !words.contains("--port") {
-                    own += &format!(" --port {}", free_port());
-                }
-                test.start(agent, &format!("{words} {own}"))
-            }
+            _ => test.start(kind_of(name), &self.own_options(name, &words)),
         };
         self.add_program(name, process, words);
     }
 
-    /// Starts a program that may open only so many files: `limited REF01 40 OPTIONS`.
-    fn start_limited(&mut self, name: &str, words: &str) {
-        let (files, options) = words.split_once(' ').unwrap_or((words, ""));
-        let (program, options) = match name {
-            "manager" => ("league_manager", options.to_string()),
-            _ => {
-                let program = kind_of(name);
-                let manager = self.url("manager");
-                let own = format!("--manager {manager} --{program}-id {name} {options}");
-                (program, own)
-            }
-        };
-        let limit = format!("ulimit -n {files}");
-        let process = self.test.start_limited(&limit, program, &options);
-        self.add_program(name, process, words.into());
+    fn own_options(&self, name: &str, options: &str) -> String {
+        match name {
+            "manager" => options.into(),
+            _ => agent_options(&self.url("manager"), name, options),
+        }
     }
 
     /// Opens so many connections to a program, and sends these bytes on each: `flood REF01 40 PO~`.
@@ -293,56 +267,38 @@ impl Story {
         if name == "manager" {
             let port = options.split(' ').nth(1).unwrap();
             self.edit_manager(&format!("http://localhost:{port}/mcp"));
-            let manager = self.small("manager", options);
-            manager.url(); // it listens
-            return manager;
         }
         let manager = self.url("manager");
         let agents = fs::read_to_string(self.test.config("agents")).unwrap();
         if !agents.contains(&manager) {
             self.edit_manager(&manager); // no small program has started yet, which reads this file
         }
-        let kind = kind_of(name);
-        self.small(kind, &format!("{options} --{kind}-id {name}"))
+        let kind = kind_of(name).trim_start_matches("league_");
+        let mut command = Command::new(executable(&format!("small_{kind}")));
+        command.args(options.split_whitespace());
+        if name != "manager" {
+            command.args([format!("--{kind}-id"), name.into()]);
+        }
+        let program = TestProcess::new(command.current_dir(&self.test.folder));
+        if name == "manager" {
+            program.url(); // it listens
+        }
+        program
     }
 
     fn edit_manager(&self, url: &str) {
         let key = "league_manager.endpoint";
         self.test.edit("agents", key, json!(url));
     }
-
-    fn small(&self, kind: &str, words: &str) -> TestProcess {
-        let mut command = Command::new(executable(&format!("small_{kind}")));
-        command.args(words.split_whitespace());
-        TestProcess::new(command.current_dir(&self.test.folder))
-    }
-
-    /// Runs a program of the small league to its end. Returns its exit code, and what it prints.
-    fn run_small(&self, kind: &str, words: &str) -> String {
-        let mut process = self.small(kind, words);
-        let code = process.wait().code().unwrap();
-        let printed = process.output() + &process.errors();
-        let lines = printed.lines().map(without_system_error);
-        format!("exit {code}: {}", lines.collect::<Vec<_>>().join("\n"))
-    }
-}
-
-/// Returns which program an agent with this name is.
-fn kind_of(name: &str) -> &'static str {
-    match name.starts_with('R') {
-        true => "referee",
-        false => "player",
-    }
 }
 
 /// Runs a command to its end. Returns its exit code, unless it is 0, and its output.
 fn ended(command: &mut Command) -> String {
-    let output = command.output().unwrap();
-    let text = [output.stdout, output.stderr].concat();
-    let text = String::from_utf8_lossy(&text).replace("\n\n", "\n");
-    match output.status.code() {
+    let (code, text) = run_to_end(command);
+    let text = text.replace("\n\n", "\n");
+    match code {
         Some(0) => text,
-        code => format!("exit {}\n{text}", code.unwrap_or(-1)),
+        _ => format!("exit {}\n{text}", code.unwrap_or(-1)),
     }
 }
 
@@ -354,15 +310,4 @@ fn stand_in(test: &TestLeague, manager: &str, player: &Command) -> TestProcess {
     command.arg(player.get_program()).args(player.get_args());
     command.arg("--until-stdin-closes");
     TestProcess::new(command.current_dir(&test.folder))
-}
-
-/// Returns a line without what the system says about an error, and without the place in a file.
-fn without_system_error(line: &str) -> String {
-    let (line, _) = line.split_once(" at line ").unwrap_or((line, ""));
-    let Some((text, rest)) = line.split_once(" (os error ") else {
-        return line.into();
-    };
-    let (place, _) = text.rsplit_once(": ").unwrap();
-    let (_, rest) = rest.split_once(')').unwrap();
-    format!("{place}: ERROR{rest}")
 }

@@ -55,26 +55,7 @@ impl Story {
             }
             (name, "post") => post(&self.url(name), "", more),
             (name, "browsed") => post(&self.url(name), "Origin: http://192.0.2.1\r\n", more),
-            (name, "page") => {
-                let (path, place) = more.split_once(' ').unwrap_or((more, ""));
-                let (status, text) = self.programs[name].process.page(path);
-                match place {
-                    "" if text.starts_with('{') => text,
-                    "" => status.to_string(),
-                    pointer if place.starts_with('/') => {
-                        let document: Value = json_of(&text);
-                        let value = document.pointer(pointer);
-                        value.map_or("none".into(), Value::to_string)
-                    }
-                    word => text.contains(word).to_string(),
-                }
-            }
             (name, "serves") => served(&self.url(name), more),
-            (name, "has") => {
-                let (path, text) = more.split_once(' ').unwrap();
-                let page = pages::get(&self.url(name), path).2;
-                page.matches(text).count().to_string()
-            }
             (name, _) => answer(&self.url(name), rest),
         }
     }
@@ -137,17 +118,16 @@ pub fn shown(mut reply: Value) -> String {
     result.to_string()
 }
 
-/// Gets a page. Returns these fields of its JSON; else the status, what the head says about the file, and a
-/// short text.
+/// Gets a page. Returns these fields of its JSON, or how often it has this text; else the status, what the
+/// head says about the file, and a short text.
 pub fn served(url: &str, words: &str) -> String {
-    let (path, pointers) = words.split_once(' ').unwrap_or((words, ""));
+    let (path, wanted) = words.split_once(' ').unwrap_or((words, ""));
     let (status, head, body) = pages::get(url, path);
-    if !pointers.is_empty() {
-        let document: Value = json_of(&body);
-        let values = pointers.split(' ').map(|pointer| document.pointer(pointer));
-        return values
-            .map(|value| format!("{}\n", value.unwrap_or(&Value::Null)))
-            .collect();
+    if let Some(pointers) = wanted.strip_prefix('/') {
+        return columns(&[json_of(&body)], &pointers.replace(" /", " "));
+    }
+    if !wanted.is_empty() {
+        return body.matches(wanted).count().to_string();
     }
     let told = ["Content-Type", "Content-Disposition", "Location"];
     let head = head
@@ -162,15 +142,16 @@ pub fn served(url: &str, words: &str) -> String {
     format!("{status}\n{head}{body}")
 }
 
-/// Returns these fields, separated by commas, of a reply that is shown; `table/0` is a part of one.
-pub fn chosen_fields(reply: &str, fields: &str) -> String {
-    let Ok(reply) = serde_json::from_str::<Value>(reply) else {
-        return reply.into();
+/// Returns these fields of each value: `match_id result/winner`, with a line for each value.
+pub fn columns(values: &[Value], fields: &str) -> String {
+    let cell = |value: &Value, field: &str| match value.pointer(&format!("/{field}")) {
+        Some(Value::String(text)) => text.clone(),
+        found => found.unwrap_or(&Value::Null).to_string(),
     };
-    let values = fields.split(',');
-    let values = values.map(|place| reply.pointer(&format!("/{place}")).unwrap_or(&Value::Null));
-    values
-        .map(Value::to_string)
-        .collect::<Vec<String>>()
-        .join(" ")
+    let mut lines = String::new();
+    for value in values {
+        let cells: Vec<String> = fields.split(' ').map(|field| cell(value, field)).collect();
+        lines += &format!("{}\n", cells.join(" "));
+    }
+    lines
 }
