@@ -75,51 +75,6 @@ fn silent_connections_are_closed() {
 }
 
 #[test]
-fn repeated_changes_of_a_member_are_stored_once_a_second() {
-    let (test, manager) = with_manager("");
-    let (url, begun) = (&manager.url(), Instant::now());
-    let token = &*token_of(&register_player(url, "P01", "http://127.0.0.1:1/mcp"));
-    let change = |n| {
-        let endpoint = format!("http://127.0.0.1:1/mcp?{n}");
-        send(url, &player_registration("P01", &endpoint, Some(token)))
-    };
-    let replies = thread::scope(|scope| {
-        let threads = [0, 1, 2, 3, 4, 5, 6, 7].map(|n| scope.spawn(move || change(n)));
-        threads.map(|thread| thread.join().unwrap())
-    });
-
-    let is_accepted = |reply: &&Value| reply["status"] == "ACCEPTED";
-    let accepted = replies.iter().filter(is_accepted).count();
-    for reply in replies.iter().filter(|reply| !is_accepted(reply)) {
-        check_contains(text_of(&reply["reason"]), "once a second at most");
-    }
-    let most = 1 + begun.elapsed().as_secs() as usize;
-    assert!((1..=most).contains(&accepted), "{accepted} of {most}");
-    assert_eq!(test.count("Registered"), 1 + accepted);
-}
-
-#[test]
-fn strangers_cause_few_lines_on_a_terminal() {
-    let (test, fake_manager) = (TestLeague::new(""), fake::manager());
-    let arguments = format!("--manager {} --player-id P01", fake_manager.url);
-    let player = test.start("player", &arguments);
-    player.line("is P01");
-    let begun = Instant::now();
-    for n in 0..100 {
-        // GAME_ERROR in matches that no player has joined, and a call with another reason each time.
-        for verb in ["complains", "asks"] {
-            let line = format!("strange {verb} R{n}M1");
-            let reply = send(&player.url(), &fake::message_of_line(&line));
-            assert_eq!(fake::told(&reply), "E015");
-        }
-    }
-    let printed = player.errors().lines().count();
-    let most = 21 + begun.elapsed().as_secs() as usize;
-    assert!((1..=most).contains(&printed), "{printed} of {most} lines");
-    assert!(!player.errors().contains("E004"), "{}", player.errors());
-}
-
-#[test]
 fn host_name_becomes_the_address_to_which_it_leads() {
     let at = |endpoint: &str| offline::meta(AgentKind::Player, endpoint);
     let elsewhere = "10.0.0.7".parse().unwrap();

@@ -236,37 +236,6 @@ fn refusal_for_a_moment_is_no_error() {
 }
 
 #[test]
-fn copied_credentials_name_the_folder_of_their_player() {
-    let (test, manager) = with_manager("--players 3");
-    let first = test.agent(&manager, "P01", "");
-    first.line("is P01");
-    let copy = test.folder.join("copy");
-    let file = credentials::file(&copy, "P01");
-    fs::create_dir_all(copy.join("agents")).unwrap();
-    let data = test.folder.join("data");
-    fs::copy(credentials::file(&data, "P01"), &file).unwrap();
-
-    let start = || {
-        let arguments = format!("--manager {} --player-id P01 --port 0", manager.url());
-        let mut command = test.command("player", &arguments);
-        TestProcess::new(command.arg("--data").arg(&copy))
-    };
-    let mut second = start();
-    assert_eq!(second.wait().code(), Some(1));
-    let (file, data) = (file.display(), data.display());
-    let expected = format!(
-        "player: {file} is a copy: P01 runs on this machine, in the folder {data}; end that program, \
-         or remove the copy to register as another agent\n"
-    );
-    assert_eq!(second.errors(), expected);
-
-    // When that has ended, the copy is as good.
-    drop(first);
-    start().line("is P01");
-    assert_eq!(test.count("Registered"), 2, "the endpoint is another one");
-}
-
-#[test]
 fn player_with_damaged_credentials_is_no_second_person() {
     story::run_as("credentials", &[("PLAYER", "")]);
     if has_python() {

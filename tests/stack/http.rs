@@ -34,8 +34,13 @@ fn in_running_league(check: impl FnOnce(&Agents, &str)) {
         "system timeouts.game_join_ack_timeout_sec={seconds}; league scheduling.cycles=2"
     ));
     let gate = Gate::default();
-    let peer = slow_player("P02", "even", &gate, |asked| {
-        asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1"
+    let held = gate.clone();
+    let peer = FakeAgent::new(move |request| {
+        let asked = &request["params"];
+        if asked["message_type"] == "GAME_INVITATION" && asked["match_id"] == "R2M1" {
+            held.pass();
+        }
+        valid_reply("P02", "even", request)
     });
     let mut manager = test.manager("--players 2");
     let mut agents = test.agents(&manager, "REF01 P01");
@@ -272,48 +277,6 @@ fn http_golden() {
             assert_eq!(answers(agents, "all: size 2097152"), TOO_LONG);
         }
     });
-}
-
-/// What a page shows to this machine only, or to all.
-#[test]
-fn page_under_a_foreign_name_shows_no_endpoints() {
-    let test = TestLeague::new("");
-    let manager = test.serve("");
-    let url = manager.url();
-    let service = FakeAgent::new(|_| fake::status("418 Teapot", "a secret of this machine"));
-    let reply = register_player(&url, "new", &service.url);
-    assert_eq!(reply["status"], "ACCEPTED", "{reply}");
-    let bytes = |request: &str| {
-        let request = expanded(&format!("bytes {request}"), &url);
-        sent(&url, request.as_bytes(), TIME_LIMIT, false)
-    };
-    let get = |page: &str, host: &str| {
-        bytes(&format!(
-            "GET /{page} HTTP/1.1~Host: {host}:OWN_PORT~Connection: close~~"
-        ))
-    };
-    let private = [&*service.url, "a secret"];
-    wait_until(
-        "this machine reads the endpoint, and what it answers",
-        || {
-            let document = get("league.json", "localhost");
-            private.iter().all(|words| document.contains(words))
-        },
-    );
-    let foreign = get("league.json", "evil.example");
-    assert!(foreign.starts_with("HTTP/1.1 200"), "{foreign}");
-    let report = get("report.html", "localhost");
-    check_contains(&report, "answered HTTP 418");
-    for page in [foreign, report] {
-        assert!(!private.iter().any(|words| page.contains(words)), "{page}");
-    }
-
-    // The reason of a rejection under that name is the name, and not the address 0.0.0.0.
-    let request = player_registration("a", "http://localhost:65000/mcp", None);
-    bytes(&format!(
-        "POST /mcp HTTP/1.1~Host: evil.example~Connection: close~LENGTH~~{request}"
-    ));
-    manager.line("but the request came from a foreign Host name (a tunnel or a proxy)");
 }
 
 #[test]

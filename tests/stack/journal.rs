@@ -3,9 +3,7 @@
 //! counts.
 
 use super::support::offline::OfflineLeague;
-use super::support::{
-    TestLeague, check_contains, files, json_of, open_again, register_player, with_manager,
-};
+use super::support::{TestLeague, check_contains, files, json_of, open_again};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::config::Config;
@@ -247,25 +245,6 @@ fn journal_with_a_line_too_many_too_few_or_moved_is_refused() {
             assert_eq!(journal.open(false).unwrap().1, count + 1, "{blank:?}");
         }
     }
-}
-
-/// On a network drive a lock may do nothing.
-#[test]
-#[cfg_attr(windows, ignore = "a file that is in use cannot be removed there")]
-fn second_writer_of_a_journal_is_noticed() {
-    let (test, mut manager) = with_manager("");
-    let lock = test.league_file("").with_extension("lock");
-    fs::remove_file(test.folder.join(lock)).unwrap();
-    let mut second = test.manager("");
-    register_player(&second.url(), "P01", "http://127.0.0.1:1/mcp");
-    assert_eq!(manager.wait().code(), Some(1));
-    check_contains(
-        &manager.errors(),
-        "another program writes this file; end one of the two",
-    );
-    register_player(&second.url(), "P02", "http://127.0.0.1:2/mcp");
-    second.kill();
-    assert_eq!(test.count("Registered"), 2);
 }
 
 #[test]

@@ -176,28 +176,7 @@ impl Gate {
     }
 }
 
-/// Starts a good player that answers the requests that are `held` only once the gate is open.
-pub fn slow_player(
-    id: &'static str,
-    choice: &'static str,
-    gate: &Gate,
-    held: impl Fn(&Value) -> bool + Send + Sync + 'static,
-) -> FakeAgent {
-    let gate = gate.clone();
-    FakeAgent::new(move |request| {
-        if held(&request["params"]) {
-            gate.pass();
-        }
-        valid_reply(id, choice, request)
-    })
-}
-
 /// Returns true if a message asks for a parity choice.
 pub fn is_parity_call(asked: &Value) -> bool {
     asked["message_type"] == "CHOOSE_PARITY_CALL"
-}
-
-/// Starts an agent that acknowledges every notification and does nothing else.
-pub fn idle_agent() -> FakeAgent {
-    FakeAgent::new(|_| acknowledgement())
 }

@@ -1,7 +1,6 @@
-//! The pages and the document of a league, and the words in them.
+//! The pages of a league, and the words in them.
 
-use super::{json_of, raw, split_response, time_limit};
-use serde_json::Value;
+use super::{raw, split_response, time_limit};
 
 /// Sends a GET. Returns the status, the head and the body of the response.
 pub fn get(url: &str, path: &str) -> (u16, String, String) {
@@ -11,11 +10,6 @@ pub fn get(url: &str, path: &str) -> (u16, String, String) {
     let (status, body) = split_response(&answer);
     let head = String::from_utf8(answer).unwrap().replace(&body, "");
     (status, head, body)
-}
-
-/// Returns the public state of the league.
-pub fn document(url: &str) -> Value {
-    json_of(&get(url, "/league.json").2)
 }
 
 /// Returns the part of a text between two words.

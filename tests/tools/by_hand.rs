@@ -6,7 +6,6 @@ use crate::players::strategies::{PastMatch, Turn};
 use league::json::decode;
 use league::player::PlayerHooks;
 use std::{
-    collections::BTreeSet,
     process::Command,
     sync::Arc,
     thread,
@@ -81,27 +80,6 @@ fn most_urgent_turn_is_offered_first() {
 #[test]
 fn by_hand_golden() {
     story::run("by_hand");
-}
-
-/// The tools of a player that chooses by itself are checked in `mcp.rs`.
-#[test]
-fn tools_of_a_player_by_hand_are_listed() {
-    let test = TestLeague::new("");
-    let player = test.start("player", "play mcp --manager http://127.0.0.1:1/mcp");
-    let listed = ask(&player.url(), "tools/list", json!({}));
-    let mut names = BTreeSet::new();
-    for tool in list_of(&listed["tools"]) {
-        let arguments = tool["inputSchema"]["properties"].as_object().unwrap();
-        let mut arguments = arguments.values();
-        let are_described = arguments.all(|argument| argument["description"].is_string());
-        assert!(are_described, "{tool}");
-        if names.insert(text_of(&tool["name"])) && tool["name"] == "make_choice" {
-            let rules = "the one who named its parity wins";
-            check_contains(text_of(&tool["description"]), rules);
-        }
-    }
-    let expected = ["get_player_state", "make_choice", "next_turn"];
-    assert!(names.into_iter().eq(expected), "{listed}");
 }
 
 /// A tool that is called from another address, its token, and the error code.

@@ -20,12 +20,3 @@ mod support;
 mod tic_tac_toe;
 mod trace;
 mod verify;
-
-use serde_json::Value;
-use support::list_of;
-
-/// Returns the matches of a league's document.
-fn matches_of(document: &Value) -> impl Iterator<Item = &Value> {
-    let rounds = list_of(&document["rounds"]).iter();
-    rounds.flat_map(|round| list_of(&round["matches"]))
-}

@@ -1,8 +1,7 @@
 //! The page of a league, its document and its files: in scripts of what a person sees
 //! (`tests/scripts/page`), in a browser too.
 
-use super::matches_of;
-use super::support::pages::{between, document, get};
+use super::support::pages::{between, get};
 use super::support::*;
 use league::program::terminal::width;
 
@@ -51,37 +50,6 @@ fn data(page: &str) -> Value {
     let (_, data) = script.split_once('>').unwrap();
     assert!(!data.contains('<'), "no name ends the script: {data}");
     json_of(data)
-}
-
-#[test]
-fn get_league_returns_the_open_round_and_endpoints_only_to_this_machine() {
-    let (_world, manager) =
-        with_manager("serve --host 0.0.0.0 --contact-endpoint http://localhost:1/mcp");
-    let url = format!("http://127.0.0.1:{}/mcp", manager.port());
-    let peer = idle_agent();
-    for id in ["P11", "P12", "P13", "P14"] {
-        register_player(&url, id, &format!("{}{id}", peer.url));
-    }
-    for (arguments, matches) in [
-        (json!({}), "R1M1 R1M2"),
-        (json!({"round_id": 2}), "R2M1 R2M2"),
-        (json!({"rounds": "all"}), "R1M1 R1M2 R2M1 R2M2 R3M1 R3M2"),
-    ] {
-        wait_until("all agents are in the answer", || {
-            let answer = call(&url, "get_league", arguments.clone())["result"].take();
-            let ids = matches_of(&answer).map(|the_match| text_of(&the_match["match_id"]));
-            let ids = ids.collect::<Vec<_>>().join(" ");
-            ids == matches && list_of(&answer["agents"]).len() == 4
-        });
-    }
-    let Some(own_address) = own_address() else {
-        return;
-    };
-    let local = document(&url);
-    assert!(local["agents"][0]["endpoint"].is_string(), "{local}");
-    let remote = document(&url.replace("127.0.0.1", &own_address.to_string()));
-    assert!(!remote["agents"][0]["endpoint"].is_string(), "{remote}");
-    assert!(!remote.to_string().contains(&peer.url), "{remote}");
 }
 
 #[test]
