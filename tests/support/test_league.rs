@@ -6,8 +6,7 @@
 
 use super::files::FILES;
 use super::{
-    free_port, give_up, http, json_of, list_of, pointer, set, text_of, time_limit, until,
-    wait_until,
+    free_port, give_up, json_of, list_of, pointer, set, text_of, time_limit, until, wait_until,
 };
 use league::manager::league::League;
 use league::program::config::Config;
@@ -496,11 +495,6 @@ impl TestProcess {
         let url = self.url();
         let host = url.trim_end_matches("/mcp");
         host.rsplit(':').next().unwrap().into()
-    }
-
-    /// Returns the status and the body of a page.
-    pub fn page(&self, path: &str) -> (u16, String) {
-        http("GET", &self.url().replace("/mcp", path), "", b"")
     }
 
     /// Waits until the program has ended by itself and all its output is read.

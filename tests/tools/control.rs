@@ -14,7 +14,7 @@ fn operator_golden() {
 fn report_is_made_for_one_request_at_a_time() {
     let (_test, manager) = with_manager("serve");
     let statuses = thread::scope(|scope| {
-        let ask = || manager.page("/report.html").0;
+        let ask = || pages::get(&manager.url(), "/report.html").0;
         let threads = [(); 20].map(|()| scope.spawn(ask));
         threads.map(|thread| thread.join().unwrap())
     });

@@ -1,19 +1,18 @@
-//! Practice: the figures of a strategy over many matches, and the leagues in which they are played.
+//! Practice: the figures of a strategy over many matches, and the leagues in which they are played. Their
+//! report is in scripts (`tests/scripts/season`).
 
 use super::support::offline::{judge, scoring, usual};
 use super::support::*;
-use crate::compare::statistics::{Sample, completeness, report};
+use crate::compare::statistics::Sample;
 use crate::players::strategies::{self, PastMatch, Turn};
 use crate::running::check_names;
 use crate::show::expected_points::{coin_points, pair_values};
-use crate::show::screen::{first_losses, progress};
+use crate::show::screen::progress;
 use crate::start::entrants;
 use crate::start::local::name_players;
 use league::games::points;
 use league::json::decode;
-use league::manager::league::League;
 use league::protocol::Parity;
-use std::path::Path;
 use std::sync::Arc;
 
 /// Returns the expected points of random choices in Even/Odd.
@@ -122,67 +121,6 @@ fn report_of_a_practice_names_strategies() {
         "random 2: random",
     ];
     assert_eq!(told.collect::<Vec<_>>(), expected);
-}
-
-/// Returns the report of a practice in memory.
-fn reported(league: &League) -> String {
-    report(&super::season::document(league, true), &[])
-}
-
-#[test]
-fn report_has_aligned_columns() {
-    let two = "A!B | A=B | B>A".replace('A', "ada");
-    let two = offline::told(&two.replace('B', "日本の\u{7}プレーヤー"));
-    let expected = "
- Id  Player             Matches  Expected points
-P01  ada                      3    1.250 ± 0.250  too few
-P02  日本の\u{fffd}プレーヤー        3    0.833 ± 0.441  too few
-
-compared with a coin, which gets 1.25
-";
-    check_contains(&reported(&two), expected);
-
-    // Better than a coin, with a difference of two to three errors.
-    let doubtful = [["ada>bob"; 23].join(" | "), ["ada=bob"; 9].join(" | ")];
-    let doubtful = offline::told(&doubtful.join(" | "));
-    check_contains(&reported(&doubtful), "better?");
-
-    // A technical loss counts 0; to win by one shows nothing.
-    let failed = offline::told(&["ada!bob"; 12].join(" | "));
-    let lines = reported(&failed);
-    check_contains(&lines, "P01  ada          12                -  too few");
-    check_contains(&lines, "P02  bob          12    0.000 ± 0.000  worse");
-    assert!(lines.lines().all(|line| line.chars().count() <= 80));
-    let first = [
-        "\nThe first technical loss of each:",
-        "  R1M1    bob came late, so ada won\n    (make trace MATCH=R1M1 LOGS=a/logs)",
-    ];
-    assert_eq!(first_losses(&failed, Path::new("a/logs")), first);
-    assert!(first_losses(&offline::told("ada?bob"), Path::new("logs")).is_empty());
-
-    let mixed = offline::told("ada=bob | ada!bob | ada=bob | bob!ada");
-    let view = super::season::document(&mixed, true);
-    let expected = "2 of 4 matches were played to their end";
-    assert_eq!(completeness(&view), expected);
-}
-
-#[test]
-fn own_player_is_compared_by_its_rivals_and_not_with_them() {
-    // The rivals choose differently in their own matches, which is worth 1.5 to both.
-    let league = offline::told(&["ada=bob cy>dan", "ada>cy bob>dan", "ada=dan bob>cy"].join(" | "));
-    let view = super::season::document(&league, true);
-    let lines = report(&view, &["ada".into()]);
-    let rows = lines.lines().skip(2).take(4);
-    let rows: Vec<Vec<&str>> = rows
-        .map(|row| row.split_whitespace().take(4).collect())
-        .collect();
-    let expected = [
-        ["P01", "ada", "3", "1.167"],
-        ["against", "bob", "1", "1.000"],
-        ["against", "cy", "1", "1.500"],
-        ["against", "dan", "1", "1.000"],
-    ];
-    assert_eq!(rows, expected, "{lines}");
 }
 
 #[test]

@@ -4,10 +4,12 @@
 use super::support::story::Story;
 use super::support::{TestLeague, golden, offline, rows};
 use crate::compare::season::{add, rank_players, table};
+use crate::compare::statistics::{completeness, report};
 use crate::show::derived::DerivedFields;
 use crate::show::document::copy;
 use crate::show::expected_points::expected_by_player;
 use crate::show::render::write_files;
+use crate::show::screen::first_losses;
 use crate::show::tables::{csv, results, standings};
 use crate::show::view::LeagueView;
 use league::json::decode;
@@ -17,6 +19,7 @@ use league::manager::screen::{champions, grid};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fs;
+use std::path::Path;
 
 #[test]
 fn season_golden() {
@@ -48,6 +51,12 @@ fn run(line: &str, leagues: &mut Vec<League>, story: &mut Story) -> String {
         "shown" => {
             let (table, ranks) = (league.table(), league.ranks());
             return grid(&table, &ranks, 2) + "\n" + &champions(&table, &ranks);
+        }
+        "practice" => {
+            let own: Vec<String> = words.split_whitespace().map(String::from).collect();
+            let lost = first_losses(league, Path::new("logs"));
+            let report = report(&view, &own) + "\n" + &completeness(&view);
+            return report + "\n" + &lost.join("\n");
         }
         "results" => return results(&view),
         "standings" => return standings(&view, &expected_by_player(&view)),
