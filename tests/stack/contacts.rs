@@ -237,6 +237,18 @@ fn contacts_golden() {
 }
 
 #[test]
+fn table_after_a_result_is_held_back_in_a_large_league() {
+    for (players, expected) in [(16, [1, 2, 2]), (17, [1, 1, 2])] {
+        let mut world = World::new(players, 1);
+        let tables = ["step", "report R1M1 wins; step", "wait 1; step"].map(|commands| {
+            world.run(commands);
+            world.table.published.players.tables
+        });
+        assert_eq!(tables, expected, "{players} players");
+    }
+}
+
+#[test]
 fn clocks_of_a_thread_can_be_set() {
     let (now, later) = (Instant::now(), Duration::from_secs(90));
     let utc = OffsetDateTime::UNIX_EPOCH;

@@ -130,10 +130,10 @@ impl TestLeague {
         league.output()
     }
 
-    /// Starts a program under a limit, like `ulimit -n 40`, and waits until it listens.
-    pub fn start_limited(&self, ulimit: &str, program: &str, arguments: &str) -> TestProcess {
+    /// Starts a program under a limit of the shell, like `-n 40`, and waits until it listens.
+    pub fn start_limited(&self, limit: &str, program: &str, arguments: &str) -> TestProcess {
         let unlimited = self.agent_command(program, arguments);
-        let script = format!("trap '' XFSZ; {ulimit} && exec \"$0\" \"$@\"");
+        let script = format!("trap '' XFSZ; ulimit {limit} && exec \"$0\" \"$@\"");
         let mut command = Command::new("bash");
         command.args(["-c", &script]).arg(unlimited.get_program());
         let agent = TestProcess::new(command.args(unlimited.get_args()));

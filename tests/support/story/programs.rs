@@ -63,9 +63,10 @@ impl Story {
                     Ok(number) => self.program(name).nth_line(number, text),
                     Err(_) => self.program(name).nth_line(1, more),
                 };
-                return (second == "prints")
-                    .then_some(printed)
-                    .or_else(|| Some(String::new()));
+                return Some(match second {
+                    "prints" => printed,
+                    _ => String::new(),
+                });
             }
             (name, "printed") => {
                 let process = self.program(name);
@@ -134,10 +135,6 @@ impl Story {
         let mut words = words.replace("FREE", &free_port().to_string());
         let started = words.clone();
         let (kind, options) = started.split_once(' ').unwrap_or((&started, ""));
-        let python = |script: &Path, options: &str| {
-            let options = format!("{options} --player-id {name}");
-            test.python(script, &self.url("manager"), &options)
-        };
 
         let process = match kind {
             "small" => {
@@ -147,34 +144,42 @@ impl Story {
             }
             "limited" => {
                 let (files, options) = options.split_once(' ').unwrap_or((options, ""));
-                let limit = format!("ulimit -n {files}");
-                test.start_limited(&limit, kind_of(name), &self.own_options(name, options))
+                let options = self.own_options(name, options);
+                test.start_limited(&format!("-n {files}"), kind_of(name), &options)
             }
             "full" => {
                 let journal = fs::metadata(test.league_file("journal.jsonl"));
                 let most = journal.map_or(1, |journal| journal.len() / 1024);
-                test.start_limited(&format!("ulimit -f {most}"), kind_of(name), options)
+                test.start_limited(&format!("-f {most}"), kind_of(name), options)
             }
-            "python" => python(Path::new(&format!("{BIN}/player.py")), options),
+            "python" => self.start_python(Path::new(BIN).join("player.py"), name, options),
             "choose" => {
                 let (options, body) = options.split_once("-- ").unwrap_or((options, &self.choose));
-                python(&self.python_copy(name, body, &[]), options)
+                self.start_python(self.python_copy(name, body, &[]), name, options)
             }
-            "impatient" => python(&self.python_copy(name, COIN, &SHORT_TIMES), options),
+            "impatient" => {
+                let copy = self.python_copy(name, COIN, &SHORT_TIMES);
+                self.start_python(copy, name, options)
+            }
             "stand-in" => {
                 let options = format!("--player-id {name} --port {} {options}", free_port());
                 let player = test.command("player", &options);
                 stand_in(test, &self.url("manager"), &player)
             }
             "idle" => {
-                let mut idle = Command::new(PYTHON);
-                stand_in(test, &self.url("manager"), idle.args(["-c", IDLE]))
+                let player = &mut Command::new(PYTHON);
+                stand_in(test, &self.url("manager"), player.args(["-c", IDLE]))
             }
             "printed.py" => self.start_printed("python\n", PYTHON, name),
             "printed.sh" => self.start_printed("sh\n", "sh", name),
             _ => test.start(kind_of(name), &self.own_options(name, &words)),
         };
         self.add_program(name, process, words);
+    }
+
+    fn start_python(&self, script: PathBuf, name: &str, options: &str) -> TestProcess {
+        let options = format!("{options} --player-id {name}");
+        self.test.python(script, &self.url("manager"), &options)
     }
 
     fn own_options(&self, name: &str, options: &str) -> String {
