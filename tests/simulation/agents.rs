@@ -468,8 +468,11 @@ impl Referee {
         let limit = world.program.config.report_limit();
         let referee = &mut world.referees[id - 1];
         if let Some(first) = referee.ending.first() {
-            referee.is_settled = referee.tasks.are_settled();
-            if referee.is_settled || world.now >= first.reached.unwrap().0 + limit {
+            let is_settled = referee.tasks.are_settled();
+            if world.machines[id].ended_at.is_none() {
+                referee.is_settled = is_settled;
+            }
+            if is_settled || world.now >= first.reached.unwrap().0 + limit {
                 referee.tasks.by_match.clear();
                 for arrival in std::mem::take(&mut referee.ending) {
                     world.reply(&arrival, Ok(None));
