@@ -168,7 +168,7 @@ impl Browser {
                     begun.elapsed() < time_limit(),
                     "no {text}; a person sees {seen:?} {errors:?}"
                 );
-                thread::park_timeout(Duration::from_millis(50));
+                thread::park_timeout(Duration::from_millis(200));
             }
         }
     }
