@@ -357,9 +357,9 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
 
 /// A player does not refuse a result under the newest token of a match, if that is the last one that
 /// the manager has announced to it, unless it has accepted a message of a match since, or asked the
-/// manager.
+/// manager, or has joined the match in another conversation: invitations may overtake each other.
 fn players_accept_their_results(remains: &Remains) {
-    let mut announced = BTreeMap::new();
+    let (mut announced, mut joined) = (BTreeMap::new(), BTreeMap::new());
     for (call, given) in remains.answers() {
         let key = (call.to, given.life);
         let is_ok = given.answer.is_ok();
@@ -367,9 +367,11 @@ fn players_accept_their_results(remains: &Remains) {
             Some(PlayerRequest::RoundAnnouncement(round)) if is_ok => {
                 announced.insert(key, &round.match_token);
             }
-            Some(PlayerRequest::GameInvitation(_) | PlayerRequest::GameOver(_)) if is_ok => {
+            Some(PlayerRequest::GameInvitation(invitation)) if is_ok => {
                 announced.remove(&key);
+                joined.insert((key, &invitation.match_id), &call.envelope.conversation_id);
             }
+            Some(PlayerRequest::GameOver(_)) if is_ok => drop(announced.remove(&key)),
             Some(PlayerRequest::GameOver(over)) => {
                 let token = &call.envelope.auth_token;
                 let mut assigned = remains.assigned.iter();
@@ -377,7 +379,9 @@ fn players_accept_their_results(remains: &Remains) {
                 let is_newest = newest
                     .zip(token.as_ref())
                     .is_some_and(|(newest, token)| newest.tokens.contains(token));
-                let holds = !is_newest || announced.get(&key) != Some(&token);
+                let conversation = joined.get(&(key, &over.match_id));
+                let is_joined = conversation.is_none_or(|it| **it == call.envelope.conversation_id);
+                let holds = !is_newest || !is_joined || announced.get(&key) != Some(&token);
                 remains
                     .world
                     .check("accepted", holds, (&over.match_id, call.to));
