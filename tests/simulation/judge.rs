@@ -379,8 +379,9 @@ fn players_accept_their_results(remains: &Remains) {
                 let is_newest = newest
                     .zip(token.as_ref())
                     .is_some_and(|(newest, token)| newest.tokens.contains(token));
-                let conversation = joined.get(&(key, &over.match_id));
-                let is_joined = conversation.is_none_or(|it| **it == call.envelope.conversation_id);
+                let is_joined = joined
+                    .get(&(key, &over.match_id))
+                    .is_none_or(|it| **it == call.envelope.conversation_id);
                 let holds = !is_newest || !is_joined || announced.get(&key) != Some(&token);
                 remains
                     .world
