@@ -19,6 +19,7 @@ use std::env::{consts::EXE_SUFFIX, current_exe};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -59,6 +60,8 @@ struct ChildAgent {
     player: Option<Entrant>,
     command: Command,
     process: Child,
+    /// The name of a player before each of its lines.
+    prefix: Arc<str>,
     /// True if the terminal says that the process has ended.
     is_reported: bool,
 }
@@ -74,6 +77,11 @@ impl ChildAgent {
 
     fn has_ended(&mut self) -> bool {
         !matches!(self.process.try_wait(), Ok(None))
+    }
+
+    /// Waits for a while until all that it wrote is printed.
+    fn wait_for_output(&self) {
+        until(SHUTDOWN_TIMEOUT, || Arc::strong_count(&self.prefix) == 1);
     }
 
     fn kill(&mut self) {
@@ -115,12 +123,15 @@ impl Children {
             if player.is_some_and(Entrant::is_own) {
                 command.stdout(Stdio::piped()).stderr(Stdio::piped());
             }
-            let process = start_process(&mut command, player)?;
+            let prefix = player.map_or("", |player| &player.name).into();
+            let mut process = start_process(&mut command)?;
+            output::print_output(&prefix, &mut process);
             children.push(ChildAgent {
                 id,
                 player: player.cloned(),
                 command,
                 process,
+                prefix,
                 is_reported: false,
             });
         }
@@ -137,6 +148,7 @@ impl Children {
             let end = agent.process.try_wait().ok().flatten();
             let is_here = is_here(manager, &agent.id);
             if let Some(end) = end.filter(|end| !end.success() || !is_here) {
+                agent.wait_for_output();
                 let name = agent.name();
                 let hint = match agent.player.as_ref().filter(|_| end.success()) {
                     Some(player) if player.command.contains(".py") => {
@@ -198,9 +210,13 @@ impl Children {
             agent.kill();
             counts.push((agent.id.clone(), registrations(&agent.id)));
             let started = archive_history(manager, &agent.id)
-                .and_then(|()| start_process(&mut agent.command, agent.player.as_ref()));
+                .and_then(|()| start_process(&mut agent.command));
             match started {
-                Ok(process) => (agent.process, agent.is_reported) = (process, false),
+                Ok(process) => {
+                    agent.process = process;
+                    agent.is_reported = false;
+                    output::print_output(&agent.prefix, &mut agent.process);
+                }
                 Err(error) => print_error(&error.to_string()),
             }
         }
@@ -217,16 +233,15 @@ impl Children {
         until(SHUTDOWN_TIMEOUT, || {
             self.0.iter_mut().all(ChildAgent::has_ended)
         });
+        for agent in &self.0 {
+            agent.wait_for_output();
+        }
     }
 }
 
-/// Starts the process of an agent. What a player writes is printed with its name.
-pub fn start_process(command: &mut Command, player: Option<&Entrant>) -> io::Result<Child> {
-    let mut process = command.spawn().map_err(|error| explain(command, error))?;
-    if let Some(player) = player {
-        output::print_output(&player.name, &mut process);
-    }
-    Ok(process)
+/// Starts the process of an agent.
+pub fn start_process(command: &mut Command) -> io::Result<Child> {
+    command.spawn().map_err(|error| explain(command, error))
 }
 
 /// Gives the history of a player another name, so that the player begins without one.

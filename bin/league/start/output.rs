@@ -5,19 +5,20 @@ use league::net::sync::spawn;
 use league::program::terminal::{print_error, print_line, sanitize};
 use std::io::{BufReader, Read};
 use std::process::Child;
+use std::sync::Arc;
 
 /// Maximum length of a line in bytes; a longer one is divided.
 const MAX_LINE: usize = 8 << 10;
 
-/// Prints what a player writes, each line with its name.
-pub fn print_output(name: &str, child: &mut Child) {
-    print_lines(name, child.stdout.take(), print_line);
-    print_lines(name, child.stderr.take(), print_error);
+/// Prints what a player writes, each line with its name. The threads that do so share the name until
+/// they have printed all.
+pub fn print_output(name: &Arc<str>, child: &mut Child) {
+    print_lines(name.clone(), child.stdout.take(), print_line);
+    print_lines(name.clone(), child.stderr.take(), print_error);
 }
 
 /// Starts a thread that prints the lines of an output.
-fn print_lines(name: &str, output: Option<impl Read + Send + 'static>, print: fn(&str)) {
-    let name = name.to_string();
+fn print_lines(name: Arc<str>, output: Option<impl Read + Send + 'static>, print: fn(&str)) {
     if let Some(output) = output {
         spawn("output", move || {
             read_lines(output, |line| print(&sanitize(&format!("{name}: {line}"))));

@@ -48,7 +48,7 @@ fn play(args: &Args, programs: &mut Vec<Program>) -> Result<(), Exit> {
     let seed = args.number("--seed", 0..=u64::MAX)?;
     let seed = seed.map_or(String::new(), |seed| format!(" --seed {seed}"));
     let mut manager = command("small_manager", &format!("--players {players}"));
-    let mut process = start_process(manager.stdout(Stdio::piped()), None)?;
+    let mut process = start_process(manager.stdout(Stdio::piped()))?;
     let output = process.stdout.take().map(BufReader::new);
     let name = "the manager".to_string();
     programs.push(Program { name, process });
@@ -68,7 +68,7 @@ fn play(args: &Args, programs: &mut Vec<Program>) -> Result<(), Exit> {
             if kind == AgentKind::Player && n % 2 == 0 {
                 options += " --always even";
             }
-            let process = start_process(&mut command(&format!("small_{kind}"), &options), None)?;
+            let process = start_process(&mut command(&format!("small_{kind}"), &options))?;
             programs.push(Program { name, process });
         }
     }
