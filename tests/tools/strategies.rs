@@ -63,6 +63,7 @@ const CHOICES: &str = "
     frequency | P02:ee P02:ee P02:ee P02:ee P02:ee P02:eo P02:eo P02:eo P02:eo | P02 | even      the newest weigh most
     pattern | P02:ee P02:eo P02:ee | P02 | even      after even came odd
     pattern | P02:ee P02:oo P02:ee P02:oe P02:ee P02:oo P02:ee | P02 | odd      the longest stretch counts
+    pattern | P02:ee P02:ee P02:eo P02:ee | P02 | even      what followed the newest even counts
     pattern | P03:ee P03:ee P02:oo P02:oo | P02 | even      matches against others do not count";
 
 /// A game, and the strategies for it.
