@@ -381,7 +381,7 @@ impl Server {
 }
 
 impl World {
-    /// The program of an agent is there.
+    /// Notes that the program of an agent runs, if it did not run yet.
     fn boot(&mut self, id: Id) {
         if !self.machines[id].is_up {
             self.machines[id].is_up = true;

@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::Duration;
 
-/// The longest time from the end of the last fault to the end of the league, with all faults and
+/// The longest time from the end of the last fault to the end of the league, with many faults and
 /// with few.
 const END_LIMIT: Duration = Duration::from_secs(900);
 const END_LIMIT_OF_FEW_FAULTS: Duration = Duration::from_secs(400);
@@ -395,8 +395,8 @@ fn players_accept_their_results(remains: &Remains) {
 }
 
 /// A technical loss is judged by the last referee of the match, and is the loser's own: it has failed
-/// in the match, or the manager could not tell it of the match in all attempts. Where nothing else fails, only who
-/// was away loses, or who was judged by a referee that was away.
+/// in the match, or the manager could not tell it of the match in all attempts. Where nothing else
+/// fails, only who was away loses, or who was judged by a referee that was away.
 fn nobody_loses_without_a_failure(remains: &Remains) {
     let world = remains.world;
     for (one, task) in remains.played() {

@@ -11,10 +11,10 @@
 //! broken, and prints the story of that league, without the faults that do not matter.
 //!
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
-//! `mcp.rs`, `protocol.rs`), threads within a program, and the registration loop of a session with its
-//! address and its silence (`alone.rs`, `restart.rs`), files that are replaced as a whole
+//! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the registration loop of a session
+//! with its address and its silence (`tests/scripts/agents`), files that are replaced as a whole
 //! (`damaged_files.rs`), GAME_ERROR, which only informs (`tests/scripts/match`), orders of the operator
-//! (`tests/scripts`), floods (`flood.rs`), pages, relay and terminal (`tests/tools`).
+//! (`tests/scripts/control`), floods (`tests/scripts/floods`), pages, relay and terminal (`tests/tools`).
 
 mod agents;
 mod judge;

@@ -57,7 +57,8 @@ pub enum Kind {
     Wrong,
 }
 
-/// How often each kind happens at most where it can, in the profile with all of them.
+/// How often each kind happens at most where it can, in the profile with many faults. In each league
+/// about one kind of three happens at all. A match hangs only in the profile `Away`.
 const RATES: [f64; 11] = [0.15, 0.1, 0.1, 0.05, 0.01, 0.01, 0.01, 0.0, 0.01, 0.01, 0.1];
 
 /// Maximum number of events of a league: one that does the same again and again ends here.
@@ -68,7 +69,7 @@ const LIMIT: Duration = Duration::from_secs(3600);
 /// The kinds of worlds, each of which has laws of its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Profile {
-    /// Everything goes wrong at once: nothing false may be recorded or told.
+    /// Faults of several kinds, again and again: nothing false may be recorded or told.
     Safety,
     /// One or two agents are away for a while, and nothing else: nobody waits for them for too long.
     Away,
@@ -264,7 +265,7 @@ impl World {
         &self.machines[id].name
     }
 
-    /// Returns the agent with an id of the manager.
+    /// Returns the agent to which the manager gave this id; the manager, if there is none.
     pub fn id(&self, name: &str) -> Id {
         let found = self
             .machines
@@ -483,7 +484,7 @@ impl World {
         false
     }
 
-    /// Plays the league until the manager has ended, or for an hour.
+    /// Plays the league until the manager has ended, for an hour, or for the maximum number of events.
     pub fn run(&mut self) {
         self.set_clocks(0);
         for id in 0..self.machines.len() {
@@ -592,7 +593,7 @@ impl World {
         (id <= self.referees.len()).then(|| folder.join("outbox.jsonl"))
     }
 
-    /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk.
+    /// An agent is gone. Of the lines that it wrote in this step, a part is on the disk, or all.
     fn crash(&mut self, id: Id, before: u64, step: &str, mut draw: fastrand::Rng) {
         let mut line = "";
         let after = self.file_length(id);
