@@ -384,7 +384,7 @@ mod tests {
             });
         }
 
-        // P01 beats P02 and P03, P02 beats P03 and P04, P03 beats P04, and P04 beats P01. The number is 8.
+        // P01 beats P02 and P03; P02 beats P03 and P04; P03 beats P04; P04 beats P01. It is an 8.
         league.matches = schedule_of(4);
         for the_match in &mut league.matches {
             let is_second = ["R1M1", "R2M1", "R2M2"].contains(&the_match.id.as_str());
