@@ -147,7 +147,7 @@ impl<'a> Remains<'a> {
             let Some(Err(error)) = &call.outcome else {
                 return false;
             };
-            let is_wrong = matches!(error, CallError::JsonRpc(..));
+            let is_wrong = !error.may_pass();
             let is_late = matches!(error, CallError::Timeout(_));
             if !call.is_question(conversation, seat) || !(is_wrong || error.is_retryable()) {
                 return false;
