@@ -61,8 +61,6 @@ faults: built ## twelve faults, for the stack and for the small league;
 ## one for your copy: make faults OF=bin/mine NAME=killed-manager
 	@python3 tests/faults.py $(if $(OF),--of $(OF)) $(NAME)
 
-# Most tests wait for programs, so more of them run at a time than there are processors.
-export RUST_TEST_THREADS ?= 8
 # A test that cannot run here notes it in a file, of which the last line is the sum.
 LEFT_OUT  = $(TARGET)/debug/left-out.txt
 test: ## all tests
