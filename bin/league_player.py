@@ -470,8 +470,8 @@ class Player:
             return "E018 PROTOCOL_VERSION_MISMATCH", "protocol", "must be league.v2"
         if message.get("player_id", self.id) != self.id:
             return "E012 AUTH_TOKEN_INVALID", "player_id", f"this is {self.id}"
-        match_id, own = message.get("match_id"), self.credentials["token"]
-        joined = self.joined.get(str(match_id), {})
+        match_id = message["match_id"] if "match_id" in needed else None
+        own, joined = self.credentials["token"], self.joined.get(str(match_id), {})
         if "match_id" not in needed:
             is_needed = own and (token or self.credentials["proves_itself"])
             expected = own if is_needed else token
