@@ -60,7 +60,7 @@ struct ChildAgent {
     player: Option<Entrant>,
     command: Command,
     process: Child,
-    /// The name of a player before each of its lines.
+    /// The name of a player before each of its lines; the threads that print them share it.
     prefix: Arc<str>,
     /// True if the terminal says that the process has ended.
     is_reported: bool,
@@ -75,13 +75,9 @@ impl ChildAgent {
         }
     }
 
+    /// Returns true if the process has ended, and all that it wrote is printed.
     fn has_ended(&mut self) -> bool {
-        !matches!(self.process.try_wait(), Ok(None))
-    }
-
-    /// Waits for a while until all that it wrote is printed.
-    fn wait_for_output(&self) {
-        until(SHUTDOWN_TIMEOUT, || Arc::strong_count(&self.prefix) == 1);
+        !matches!(self.process.try_wait(), Ok(None)) && Arc::strong_count(&self.prefix) == 1
     }
 
     fn kill(&mut self) {
@@ -148,7 +144,7 @@ impl Children {
             let end = agent.process.try_wait().ok().flatten();
             let is_here = is_here(manager, &agent.id);
             if let Some(end) = end.filter(|end| !end.success() || !is_here) {
-                agent.wait_for_output();
+                until(SHUTDOWN_TIMEOUT, || agent.has_ended());
                 let name = agent.name();
                 let hint = match agent.player.as_ref().filter(|_| end.success()) {
                     Some(player) if player.command.contains(".py") => {
@@ -233,9 +229,6 @@ impl Children {
         until(SHUTDOWN_TIMEOUT, || {
             self.0.iter_mut().all(ChildAgent::has_ended)
         });
-        for agent in &self.0 {
-            agent.wait_for_output();
-        }
     }
 }
 
