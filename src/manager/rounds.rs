@@ -6,9 +6,10 @@
 //!
 //! A round goes through these states. Its matches are *assigned* to referees and *announced* to the
 //! players. It is published to the referees when the lead time has passed and all players that
-//! answer have received it, or a second has passed since the assignment. They *report* the results.
-//! The open matches of a referee that does not report in time are given to others, as are those of
-//! one that does not answer (`contact.rs`). Read next: `notifications.rs`.
+//! answer have received it, or a second has passed since the assignment or since the manager was
+//! restarted. They *report* the results. The open matches of a referee that does not report in time
+//! are given to others, as are those of one that does not answer (`contact.rs`). Read next:
+//! `notifications.rs`.
 
 use super::Manager;
 use super::contact::Table;
@@ -111,7 +112,13 @@ impl Manager {
 
     /// Decides and stores the next event. Returns false if there is none.
     fn decide_next(&self) -> io::Result<bool> {
-        self.enter_open_round();
+        let now = Moment::now();
+        let new_round =
+            (self.store).read(|league| self.contacts.with(|table| table.pace.begin(league, now)));
+        if let Some(round) = new_round {
+            self.hooks.before_round(self, round);
+        }
+
         let mut warnings = Vec::new();
         let event = self.store.commit_event(|league| {
             self.contacts.with(|table| {
@@ -131,19 +138,6 @@ impl Manager {
             }
         }
         Ok(event.is_some())
-    }
-
-    /// Begins with a new open round. After a restart of the manager, a round that has referees
-    /// already goes on at once.
-    fn enter_open_round(&self) {
-        if let Some(round) = self.store.read(League::open_round)
-            && round != self.contacts.with(|table| table.pace.round)
-        {
-            self.hooks.before_round(self, round);
-            let is_resumed =
-                (self.store).read(|league| league.assigned_matches(round).next().is_some());
-            (self.contacts).with(|table| table.pace.begin(round, is_resumed, Moment::now()));
-        }
     }
 
     /// Decides the next event: the league starts, a match of a removed player is recorded, or the
@@ -171,10 +165,16 @@ impl Manager {
 }
 
 impl Pace {
-    /// Begins a round. If it `is_resumed`, it has no second lead time.
-    pub fn begin(&mut self, round: u32, is_resumed: bool, now: Moment) {
+    /// Begins with the open round, and returns it if it is new. After a restart of the manager, the
+    /// matches of a round that has referees already count as assigned now, without a lead time.
+    pub fn begin(&mut self, league: &League, now: Moment) -> Option<u32> {
+        let round = league.open_round().filter(|round| *round != self.round)?;
         self.round = round;
-        self.starts_at = is_resumed.then_some(now);
+        self.starts_at = None;
+        if league.assigned_matches(round).next().is_some() {
+            self.assign(Duration::ZERO, now);
+        }
+        Some(round)
     }
 
     /// Records that matches of the round were assigned.

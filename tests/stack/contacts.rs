@@ -130,6 +130,7 @@ impl World {
             "player" => *self = World::new(1, 0),
             "referee" => *self = World::new(0, 1),
             "league" => *self = World::new(command.number(1), command.number(2) as usize),
+            "restart" => self.table = Table::new(&self.league, self.now),
             "wait" => self.now = self.now.plus(seconds()),
             "step" => return self.step().into(),
             "news" => {
@@ -164,10 +165,8 @@ impl World {
     /// The step of the round loop.
     fn step(&mut self) -> &'static str {
         let available = self.table.available_referees(&self.league);
+        self.table.pace.begin(&self.league, self.now);
         if let Some(round) = self.league.open_round() {
-            if self.league.assigned_matches(round).next().is_none() {
-                self.table.pace.begin(round, false, self.now);
-            }
             let unannounced = &self.table.unannounced;
             let token = |player: &str| format!("{player}-{}", self.league.version);
             let event = (self.league).assign_open_matches(round, &available, unannounced, token);
