@@ -4,7 +4,7 @@ use super::*;
 use std::collections::BTreeSet;
 
 impl Story {
-    /// Runs a command about fake agents. Returns its output, or none if it is another command.
+    /// Runs a command about fake agents.
     pub fn fake_command(&mut self, line: &str) -> Option<String> {
         let [first, second, rest, more] = words_of(line);
         match (first, second) {

@@ -7,19 +7,19 @@ use std::collections::BTreeSet;
 use std::mem;
 
 impl Story {
-    /// Runs a command about files and logs. Returns its output, or none if it is another command.
+    /// Runs a command about the files of the folder.
     pub fn file_command(&mut self, line: &str) -> Option<String> {
-        let [first, second, rest, more] = words_of(line);
-        match (first, second) {
-            ("write", path) => {
+        let [command, path, rest, more] = words_of(line);
+        match command {
+            "write" => {
                 let text = more.replace("\\n", "\n").replace("\\t", "\t");
                 let path = self.test.folder.join(path);
                 fs::create_dir_all(path.parent().unwrap()).unwrap();
                 fs::write(path, text).unwrap();
             }
-            ("edit", file) => self.edit(file, more),
-            ("damage", path) => self.damage(path, more),
-            ("file", path) => {
+            "edit" => self.edit(path, more),
+            "damage" => self.damage(path, more),
+            "file" => {
                 let file = self.test.data(path);
                 let text = file.pointer(more).unwrap_or(&Value::Null).to_string();
                 let parts = text.split('"').map(|part| match Timestamp::parse(part) {
@@ -28,32 +28,42 @@ impl Story {
                 });
                 return Some(parts.collect::<Vec<_>>().join("\""));
             }
-            ("private", path) => check_mode(&self.test.folder.join(path)),
-            ("changes", _) => return Some(self.changes(rest)),
-            ("until", event) => {
-                wait_until(rest, || self.test.count(event) >= more.parse().unwrap());
-            }
-            ("journal", event) => return Some(columns(&self.test.events(event), more)),
-            ("results", _) => return Some(self.results()),
-            ("lines", path) => {
-                return Some(columns(&json_lines(&self.test.folder.join(path)), more));
-            }
-            ("conversations", _) => return Some(self.conversations()),
-            ("types", _) => return Some(self.types()),
-            ("logs", _) => wait_until(line, || self.logged(rest) > 0),
-            ("logged", _) => return Some(self.logged(rest).to_string()),
-            ("last", event) => {
-                let last = self.test.logged(event).pop();
-                return Some(columns(&Vec::from_iter(last), more));
-            }
-            ("longer", length) => {
-                let is_longer = |line: &Value| line.to_string().len() > length.parse().unwrap();
-                let longer = self.test.logs().into_iter().filter(is_longer);
-                return Some(longer.count().to_string());
-            }
+            "private" => check_mode(&self.test.folder.join(path)),
+            "changes" => return Some(self.changes(rest)),
             _ => return None,
         }
         Some(String::new())
+    }
+
+    /// Runs a command about the journal and the logs.
+    pub fn log_command(&mut self, line: &str) -> Option<String> {
+        let [command, word, rest, more] = words_of(line);
+        Some(match command {
+            "until" => {
+                wait_until(rest, || self.test.count(word) >= more.parse().unwrap());
+                String::new()
+            }
+            "journal" => columns(&self.test.events(word), more),
+            "results" => self.results(),
+            "lines" => columns(&json_lines(&self.test.folder.join(word)), more),
+            "conversations" => self.conversations(),
+            "types" => self.types(),
+            "logs" => {
+                wait_until(line, || self.logged(rest) > 0);
+                String::new()
+            }
+            "logged" => self.logged(rest).to_string(),
+            "last" => {
+                let last = self.test.logged(word).pop();
+                columns(&Vec::from_iter(last), more)
+            }
+            "longer" => {
+                let is_longer = |line: &Value| line.to_string().len() > word.parse().unwrap();
+                let longer = self.test.logs().into_iter().filter(is_longer);
+                longer.count().to_string()
+            }
+            _ => return None,
+        })
     }
 
     /// Replaces a text in a file of the test, which at first is the one in `bin`, or a player in Python.

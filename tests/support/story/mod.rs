@@ -127,69 +127,61 @@ impl Story {
         self.with_numbers(&with_times_hidden(&output))
     }
 
+    /// Runs a command. The first group that knows it returns its output; the last one takes all others.
     fn run(&mut self, line: &str) -> String {
+        let groups = [
+            Story::own_command,
+            Story::file_command,
+            Story::log_command,
+            Story::program_command,
+            Story::output_command,
+            Story::fake_command,
+            Story::waiting_command,
+            Story::request_command,
+        ];
+        groups.iter().find_map(|group| group(self, line)).unwrap()
+    }
+
+    /// Runs a command about the story itself, or one that runs another command.
+    fn own_command(&mut self, line: &str) -> Option<String> {
         let [first, second, rest, more] = words_of(line);
-        match (first, second) {
-            ("needs", _) => {}
+        Some(match (first, second) {
+            ("needs", _) => String::new(),
             ("config", _) => {
                 let words = self.words.clone();
                 *self = Story::new(rest);
                 self.words = words;
+                String::new()
             }
             ("let", word) => {
                 let text = more.replace("FREE", &free_port().to_string());
                 self.words.push((word.into(), text));
+                String::new()
             }
             ("only", fields) => {
                 let output = self.run(more);
                 let reply = serde_json::from_str(&output).ok();
-                return reply.map_or(output, |reply| columns(&[reply], &fields.replace(',', " ")));
+                reply.map_or(output, |reply| columns(&[reply], &fields.replace(',', " ")))
             }
             ("slowly", _) => {
                 let begun = Instant::now();
                 let reply = self.run(rest);
                 let is_slow = begun.elapsed() >= Duration::from_secs(1);
-                return reply + if is_slow { " after a second" } else { "" };
+                reply + if is_slow { " after a second" } else { "" }
             }
             ("await", _) => {
                 let (text, command) = rest.split_once(" in ").unwrap();
-                let mut output = String::new();
-                until(line, || {
-                    output = self.run(command);
-                    output.contains(text).then_some(())
-                });
+                wait_until(line, || self.run(command).contains(text));
+                String::new()
             }
-            ("later", name) => {
-                let (target, asked) = more.split_once(' ').unwrap();
-                let (url, asked) = (self.url(target), asked.to_string());
-                let asked = thread::spawn(move || match asked.strip_prefix("told ") {
-                    Some(line) => told(&url, line),
-                    None => answer(&url, &asked),
-                });
-                self.asked.insert(name.into(), asked);
-            }
-            ("reply", name) => {
-                wait_until(line, || self.asked[name].is_finished());
-                return self.asked.remove(name).unwrap().join().unwrap();
-            }
-            ("waiting", count) => wait_until(line, || {
-                let waiting = self.asked.values().filter(|asked| !asked.is_finished());
-                waiting.count().to_string() == count
-            }),
-            ("browser", what) => return self.browse(what, more),
+            ("browser", what) => self.browse(what, more),
             (count, "times") => {
                 let calls = 0..count.parse().unwrap();
                 let replies = calls.map(|n: usize| self.run(&more.replace("NTH", &n.to_string())));
-                return replies.last().unwrap();
+                replies.last().unwrap()
             }
-            _ => {
-                let output = self.file_command(line);
-                let output = output.or_else(|| self.program_command(line));
-                let output = output.or_else(|| self.fake_command(line));
-                return output.unwrap_or_else(|| self.request_command(line));
-            }
-        }
-        String::new()
+            _ => return None,
+        })
     }
 
     /// Opens a page of a program or a file in a browser, or asks a function of `browser.js`.

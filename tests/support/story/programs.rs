@@ -26,60 +26,68 @@ const SHORT_TIMES: [[&str; 2]; 4] = [
 ];
 
 impl Story {
-    /// Runs a command about a program. Returns its output, or none if it is another command.
+    /// Runs a command that starts or ends a program, or does something to it.
     pub fn program_command(&mut self, line: &str) -> Option<String> {
-        let [first, second, rest, more] = words_of(line);
-        match (first, second) {
-            ("start", name) => self.start(name, more),
-            ("spawn", name) => {
+        let [command, name, rest, more] = words_of(line);
+        match command {
+            "start" => self.start(name, more),
+            "spawn" => {
                 let words = more.replace("FREE", &free_port().to_string());
                 let process = TestProcess::new(&mut self.tool(&words));
                 self.add_program(name, process, words);
             }
-            ("kill", name) => self.program(name).kill(),
-            ("restart", name) => self.restart(name),
-            ("run", program) => return Some(ended(&mut self.test.command(program, more))),
-            ("tool", _) => return Some(ended(&mut self.tool(rest))),
-            ("shell", _) => return Some(ended(&mut self.shell(rest))),
-            ("type", name) => {
+            "kill" => self.program(name).kill(),
+            "restart" => self.restart(name),
+            "run" => return Some(ended(&mut self.test.command(name, more))),
+            "tool" => return Some(ended(&mut self.tool(rest))),
+            "shell" => return Some(ended(&mut self.shell(rest))),
+            "type" => {
                 let process = self.program(name);
                 let typed = more.split("BYTE").map(str::as_bytes);
                 process.write(&typed.collect::<Vec<_>>().join(&b"\xeb"[..]));
                 process.write(b"\n");
             }
-            ("choose", _) => self.choose += &format!("{rest}\n    "),
-            ("hold", port) => {
-                self.held = Some(TcpListener::bind(format!("127.0.0.1:{port}")).unwrap());
+            "choose" => self.choose += &format!("{rest}\n    "),
+            "hold" => {
+                self.held = Some(TcpListener::bind(format!("127.0.0.1:{rest}")).unwrap());
             }
-            ("flood", name) => self.flood(name, more),
-            ("release", _) => {
+            "flood" => self.flood(name, more),
+            "release" => {
                 self.held = None;
                 self.flood.clear();
             }
-            ("order", _) => drop(self.test.order(rest, &self.url("manager"))),
-            (name, "prints" | "shows") => {
+            "order" => drop(self.test.order(rest, &self.url("manager"))),
+            _ => return None,
+        }
+        Some(String::new())
+    }
+
+    /// Runs a command about what a program prints, and how it ends.
+    pub fn output_command(&mut self, line: &str) -> Option<String> {
+        let [name, command, _, more] = words_of(line);
+        match command {
+            "prints" | "shows" => {
                 let (number, text) = more.split_once(' ').unwrap_or_default();
                 let printed = match number.parse() {
                     Ok(number) => self.program(name).nth_line(number, text),
                     Err(_) => self.program(name).nth_line(1, more),
                 };
-                return Some(match second {
-                    "prints" => printed,
-                    _ => String::new(),
-                });
+                if command == "prints" {
+                    return Some(printed);
+                }
             }
-            (name, "printed") => {
+            "printed" => {
                 let process = self.program(name);
                 let printed = process.output_so_far() + &process.errors();
                 return Some(printed.matches(more).count().to_string());
             }
-            (name, "output") => {
+            "output" => {
                 let output = self.program(name).output();
                 let place = output.find(more);
                 let place = place.unwrap_or_else(|| panic!("no {more} in {output}"));
                 return Some(output[place..].into());
             }
-            (name, "ends") => {
+            "ends" => {
                 let process = self.program(name);
                 let end = process.wait();
                 if !more.is_empty() {
@@ -152,15 +160,7 @@ impl Story {
                 let most = journal.map_or(1, |journal| journal.len() / 1024);
                 test.start_limited(&format!("-f {most}"), kind_of(name), options)
             }
-            "python" => self.start_python(Path::new(BIN).join("player.py"), name, options),
-            "choose" => {
-                let (options, body) = options.split_once("-- ").unwrap_or((options, &self.choose));
-                self.start_python(self.python_copy(name, body, &[]), name, options)
-            }
-            "impatient" => {
-                let copy = self.python_copy(name, COIN, &SHORT_TIMES);
-                self.start_python(copy, name, options)
-            }
+            "python" | "choose" | "impatient" => self.start_python(kind, name, options),
             "stand-in" => {
                 let options = format!("--player-id {name} --port {} {options}", free_port());
                 let player = test.command("player", &options);
@@ -177,7 +177,16 @@ impl Story {
         self.add_program(name, process, words);
     }
 
-    fn start_python(&self, script: PathBuf, name: &str, options: &str) -> TestProcess {
+    /// Starts the player in Python as it is, or a copy with its own `choose` or with short times.
+    fn start_python(&self, kind: &str, name: &str, options: &str) -> TestProcess {
+        let (options, script) = match kind {
+            "choose" => {
+                let (options, body) = options.split_once("-- ").unwrap_or((options, &self.choose));
+                (options, self.python_copy(name, body, &[]))
+            }
+            "impatient" => (options, self.python_copy(name, COIN, &SHORT_TIMES)),
+            _ => (options, Path::new(BIN).join("player.py")),
+        };
         let options = format!("{options} --player-id {name}");
         self.test.python(script, &self.url("manager"), &options)
     }

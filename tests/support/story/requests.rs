@@ -5,10 +5,27 @@ use league::protocol::MessageSpec;
 use std::collections::BTreeSet;
 
 impl Story {
-    /// Sends a request, and returns its answer.
-    pub fn request_command(&mut self, line: &str) -> String {
-        let [first, second, rest, more] = words_of(line);
+    /// Runs a command about requests that are answered later, or sent until something happens.
+    pub fn waiting_command(&mut self, line: &str) -> Option<String> {
+        let [first, second, _, more] = words_of(line);
         match (first, second) {
+            ("later", name) => {
+                let (target, asked) = more.split_once(' ').unwrap();
+                let (url, asked) = (self.url(target), asked.to_string());
+                let asked = thread::spawn(move || match asked.strip_prefix("told ") {
+                    Some(line) => told(&url, line),
+                    None => answer(&url, &asked),
+                });
+                self.asked.insert(name.into(), asked);
+            }
+            ("reply", name) => {
+                wait_until(line, || self.asked[name].is_finished());
+                return Some(self.asked.remove(name).unwrap().join().unwrap());
+            }
+            ("waiting", count) => wait_until(line, || {
+                let waiting = self.asked.values().filter(|asked| !asked.is_finished());
+                waiting.count().to_string() == count
+            }),
             (name, "pinged") => {
                 let [token, _, fake, kind, count] = more.split(' ').collect::<Vec<_>>()[..] else {
                     panic!("{line}")
@@ -18,9 +35,17 @@ impl Story {
                     call(&self.url(name), "ping", ping.clone());
                     self.received(fake, kind, 0).len() >= count.parse().unwrap()
                 });
-                String::new()
             }
-            (name, "invited") => {
+            _ => return None,
+        }
+        Some(String::new())
+    }
+
+    /// Sends a request that is answered at once, and returns the answer.
+    pub fn request_command(&mut self, line: &str) -> Option<String> {
+        let [name, command, rest, more] = words_of(line);
+        Some(match command {
+            "invited" => {
                 for line in [
                     format!("manager announces {more} tok-true"),
                     format!("true invites {more}"),
@@ -30,8 +55,8 @@ impl Story {
                 }
                 String::new()
             }
-            (name, "told") => told(&self.url(name), more),
-            (name, "replies") => {
+            "told" => told(&self.url(name), more),
+            "replies" => {
                 let reply = reply_to(&self.url(name), more);
                 let conversation = reply["result"]["conversation_id"].as_str();
                 let conversation = conversation.map(|id| format!(" in {id}"));
@@ -41,11 +66,11 @@ impl Story {
                     .replace("\"odd\"", legal);
                 reply + &conversation.unwrap_or_default()
             }
-            (name, "repeats") => {
+            "repeats" => {
                 let replies = (0..20).map(|_| shown(reply_to(&self.url(name), more)));
                 replies.collect::<BTreeSet<_>>().len().to_string()
             }
-            (name, "sends") => {
+            "sends" => {
                 let (header, body) = more.split_once(" -- ").unwrap_or(("X: y", more));
                 let (header, body) = (format!("{header}\r\n"), body.replace("\\r\\n", "\r\n"));
                 match http("POST", &self.url(name), &header, body.as_bytes()) {
@@ -53,11 +78,11 @@ impl Story {
                     (status, _) => status.to_string(),
                 }
             }
-            (name, "post") => post(&self.url(name), "", more),
-            (name, "browsed") => post(&self.url(name), "Origin: http://192.0.2.1\r\n", more),
-            (name, "serves") => served(&self.url(name), more),
-            (name, _) => answer(&self.url(name), rest),
-        }
+            "post" => post(&self.url(name), "", more),
+            "browsed" => post(&self.url(name), "Origin: http://192.0.2.1\r\n", more),
+            "serves" => served(&self.url(name), more),
+            _ => answer(&self.url(name), rest),
+        })
     }
 }
 
