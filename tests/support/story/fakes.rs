@@ -101,13 +101,13 @@ impl Story {
         let [kind, count] = [(); 2].map(|()| words.next().unwrap());
         let what = format!("{name} gets {kind} {count}");
         let is_more = count.starts_with('+');
+        let earlier = self.earlier.get(name).filter(|_| is_more);
+        let earlier = earlier.copied().unwrap_or(0);
         let count: usize = count.parse().unwrap();
+        wait_until(&what, || self.received(name, kind, earlier).len() >= count);
         if is_more {
-            let earlier = self.earlier.get(name).copied().unwrap_or(0);
-            wait_until(&what, || self.received(name, kind, earlier).len() >= count);
             return String::new();
         }
-        wait_until(&what, || self.received(name, kind, 0).len() >= count);
 
         let received = self.received(name, kind, 0);
         if let Some(field) = words.next() {
