@@ -23,11 +23,10 @@ pub fn result(word: &str) -> Result<(), CallError> {
         "http_500" => CallError::HttpStatus(500, "Oh".into()),
         "late" => CallError::Timeout(Duration::from_secs(30)),
         "hung_up" => CallError::Broken("connection reset".into()),
-        "cut_off" => CallError::Broken("it is over 10 bytes".into()),
         "gone" => CallError::Unreachable("refused".into()),
-        "closed" | "refused" => CallError::Unreachable("connection refused".into()),
+        "refused" => CallError::Unreachable("connection refused".into()),
         "local_fault" => CallError::Local("no thread".into()),
-        "wrong" | "wrong_answer" => {
+        "wrong_answer" => {
             let error = ProtocolError::new(ErrorCode::MissingField, "nonsense");
             CallError::wrong(error, "")
         }
