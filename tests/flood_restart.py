@@ -10,7 +10,7 @@ than 1.2 GB of memory.
 """
 
 import http.client, json, pathlib, shutil, socket, sys, tempfile, threading, time
-from real_league import PROJECT, League, free_ports, set_system
+from real_league import PROJECT, League, free_ports, set_system, wait_for
 
 SECONDS = 8  # of a flood
 ANSWER_SECONDS, MAX_MEMORY = 60, 1_200_000  # KB
@@ -59,23 +59,13 @@ def health(port):
         return None
 
 
-def within(seconds, condition):
-    """Returns the seconds until a condition held, or None."""
-    begun = time.monotonic()
-    while time.monotonic() < begun + seconds:
-        if condition():
-            return time.monotonic() - begun
-        time.sleep(0.05)
-    return None
-
-
 def over(league, port):
     """The manager of a league that is over: it opens no lobby."""
     league.commands["manager"][:1] = ["league", "serve", "--stay"]
     league.start_all()
-    assert within(60, lambda: league.events("Closed")), "the league is not over"
+    wait_for("the league is over", lambda: league.events("Closed"), 60)
     peak = flood(port, league.running["manager"])
-    answer = within(ANSWER_SECONDS, lambda: (health(port) or {}).get("status") == "completed")
+    answer = wait_for("an answer", lambda: (health(port) or {}).get("status") == "completed", ANSWER_SECONDS)
     assert len(list(league.folder.glob("data/leagues/*/journal.jsonl"))) == 1, "another lobby"
     return peak, answer
 
@@ -88,10 +78,10 @@ def practice(league, port):
     league.start_all()
     journal = "data/practice/leagues/*/journal.jsonl"
     recorded = lambda: sum(line.get("event") == "Recorded" for line in league.lines(journal))
-    assert within(60, lambda: recorded() > 20), "the practice has not begun"
+    wait_for("the practice has begun", lambda: recorded() > 20, 60)
     peak = flood(port, league.running["practice"])
     before = recorded()
-    return peak, within(ANSWER_SECONDS, lambda: health(port) and recorded() > before)
+    return peak, wait_for("an answer and a result", lambda: health(port) and recorded() > before, ANSWER_SECONDS)
 
 
 def referee(league, port):
@@ -106,10 +96,10 @@ def referee(league, port):
     league.start_all()
     calls = lambda: [line for line in league.lines("logs/agents/REF01.log.jsonl")
                      if line.get("message_type") == "CHOOSE_MOVE_CALL"]
-    assert within(60, calls), "no match is in play"
+    wait_for("a match is in play", calls, 60)
     peak = flood(port, league.running["REF01"])
-    answer = within(ANSWER_SECONDS, lambda: health(port))
-    assert within(60, lambda: league.events("Recorded")), "the match has no result"
+    answer = wait_for("an answer", lambda: health(port), ANSWER_SECONDS)
+    wait_for("the match has a result", lambda: league.events("Recorded"), 60)
     details = league.events("Recorded")[0]["result"]["details"]
     assert details.get("status") != "TECHNICAL_LOSS", details
     return peak, answer
@@ -123,10 +113,9 @@ def run(story):
     port = ports[1] if story is referee else ports[0]
     try:
         peak, answer = story(league, port)
-        print(f"{story.__name__}: {peak >> 10} MiB, answers after {answer and round(answer, 1)} s", flush=True)
-        assert answer is not None, f"no answer within {ANSWER_SECONDS} s"
+        print(f"{story.__name__}: {peak >> 10} MiB, answers after {answer:.1f} s", flush=True)
         assert peak <= MAX_MEMORY, f"{peak} KB of memory"
-    except AssertionError as error:
+    except (AssertionError, SystemExit) as error:
         return f"{story.__name__}: {error}; see {folder}"
     finally:
         for process in league.running.values():

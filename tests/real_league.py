@@ -26,11 +26,13 @@ def free_ports(count):
 
 
 def wait_for(what, fact, seconds=400):
-    until = time.monotonic() + seconds
+    """Waits for a fact. Returns the seconds until it held."""
+    begun = time.monotonic()
     while not fact():
-        if time.monotonic() > until:
+        if time.monotonic() > begun + seconds:
             sys.exit(f"did not happen in {seconds} s: {what}")
         time.sleep(0.2)
+    return time.monotonic() - begun
 
 
 def configure(folder):
