@@ -21,9 +21,7 @@ def ip(line):
 
 def new_league(folder):
     """Returns a league whose manager is called at its address in the network of the school."""
-    league = League(folder, free_ports(7), players=4, referees=2)
-    shutil.rmtree(folder / "config")
-    shutil.copytree(PROJECT / "config", folder / "config")
+    league = League(folder, free_ports(7), players=4, referees=2, short_times=False)
     manager = league.commands["manager"]
     url = f"http://10.77.0.1:{manager[manager.index('--port') + 1]}/mcp"
     manager += ["--host", "0.0.0.0", "--contact-endpoint", url, "--lead-sec", "4"]

@@ -35,9 +35,8 @@ def wait_for(what, fact, seconds=400):
     return time.monotonic() - begun
 
 
-def configure(folder):
-    """Copies the shipped configuration, with short times, so that an agent that is gone is soon given up."""
-    shutil.copytree(PROJECT / "config", folder / "config")
+def shorten_times(folder):
+    """Configures short times, so that an agent that is gone is soon given up."""
     set_system(folder, "timeouts", move_timeout_sec=2, generic_response_timeout_sec=2)
     set_system(folder, "retry_policy", max_retries=3, base_delay_sec=0.3)
 
@@ -76,10 +75,13 @@ class League:
     """A manager, its referees and its players, each with a port of its own.
 
     `public_ports` are the ports under which others reach the programs, if they are not their own: those of proxies.
+    The configuration is the shipped one, with short times unless the league is to have the usual ones.
     """
 
-    def __init__(self, folder, ports, public_ports=None, players=PLAYERS, referees=REFEREES):
-        configure(folder)
+    def __init__(self, folder, ports, public_ports=None, players=PLAYERS, referees=REFEREES, short_times=True):
+        shutil.copytree(PROJECT / "config", folder / "config")
+        if short_times:
+            shorten_times(folder)
         public_ports = public_ports or ports
         self.folder, self.running, self.killed = folder, {}, 0
         self.matches = players * (players - 1) // 2
