@@ -11,7 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-const NAMES: [&str; 4] = ["chromium", "chromium-browser", "google-chrome", "chrome"];
+/// The names of browsers. `.ci/run` reads them, too.
+const NAMES: &str = include_str!("browsers.txt");
 const WINDOWS: [[u32; 2]; 3] = [[390, 844], [1366, 768], [1920, 1080]];
 const FACTS: &str = include_str!("browser.js");
 /// The rules of accessibility, if `.ci/run` could fetch them.
@@ -19,7 +20,7 @@ const AXE: &str = "target/axe/node_modules/axe-core/axe.min.js";
 
 /// Returns the name of an installed browser.
 pub fn installed() -> Option<&'static str> {
-    NAMES.into_iter().find(|name| is_installed(name))
+    NAMES.lines().find(|name| is_installed(name))
 }
 
 /// A running browser.
