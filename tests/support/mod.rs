@@ -41,7 +41,7 @@ use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
 /// Maximum time that a test waits for a fact, unless the environment gives it more.
-pub const TIME_LIMIT: Duration = Duration::from_secs(60);
+pub const TIME_LIMIT: Duration = Duration::from_secs(180);
 
 /// Maximum time that a test waits for a fact: LEAGUE_TEST_PATIENCE in seconds, or `TIME_LIMIT`.
 pub fn time_limit() -> Duration {
