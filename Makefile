@@ -63,9 +63,10 @@ faults: built ## twelve faults, for the stack and for the small league;
 
 # A test that cannot run here notes it in a file, of which the last line is the sum.
 LEFT_OUT  = $(TARGET)/debug/left-out.txt
-# The tests start hundreds of programs, and most of the time they wait: eight at a time of optimized programs take half as
-# long.
-FAST      = CARGO_PROFILE_TEST_OPT_LEVEL=1 RUST_TEST_THREADS=8
+# The tests start hundreds of programs, which often wait, and write small files: eight tests at a time, of optimized
+# programs, with their files in memory where 2 GB are free there, take half as long.
+FAST      = CARGO_PROFILE_TEST_OPT_LEVEL=1 RUST_TEST_THREADS=8 \
+	$(shell df -k /dev/shm 2>/dev/null | awk '$$4 > 2000000 { print "TMPDIR=/dev/shm" }')
 test: ## all tests
 	@rm -f $(LEFT_OUT)
 	@$(FAST) cargo test --quiet --no-fail-fast; code=$$?; touch $(LEFT_OUT); awk -F '\t' \

@@ -202,13 +202,12 @@ impl Browser {
     }
 
     /// Returns the number of sheets of paper that the page needs.
-    pub fn count_sheets(&mut self) -> usize {
+    pub fn count_sheets(&mut self) -> String {
         let session = self.windows[1].clone();
-        let mut has_sheet = |n: usize| {
-            let params = json!({"pageRanges": n.to_string()});
-            self.call(&session, "Page.printToPDF", params).is_object()
-        };
-        (1..).take_while(|n| has_sheet(*n)).count()
+        let printed = self.call(&session, "Page.printToPDF", json!({}));
+        let data = text_of(&printed["data"]);
+        let script = format!("atob('{data}').match(/\\/Type \\/Page\\b/g).length");
+        self.run_in(&session, &script)
     }
 }
 

@@ -43,7 +43,6 @@ type Rules = Arc<Mutex<Vec<(String, String)>>>;
 
 /// A folder, and all that runs in it.
 pub struct Story {
-    pub test: TestLeague,
     programs: BTreeMap<String, Program>,
     fakes: BTreeMap<String, FakeAgent>,
     rules: BTreeMap<String, Rules>,
@@ -65,6 +64,8 @@ pub struct Story {
     seen: Vec<String>,
     /// The files as they were when a script last asked what has changed.
     files: BTreeMap<String, Vec<u8>>,
+    /// Its folder is removed when all that writes to it has ended, so it is dropped last.
+    pub test: TestLeague,
 }
 
 /// A program, and the words that have started it.
@@ -197,7 +198,7 @@ impl Story {
             "opens" => browser.open(&page),
             "sees" => browser.wait_for(words),
             "faults" => return browser.faults(),
-            "sheets" => return browser.count_sheets().to_string(),
+            "sheets" => return browser.count_sheets(),
             _ => return browser.run(&format!("person.{what}({})", json!(words))),
         }
         String::new()
