@@ -57,7 +57,7 @@ fn give_up(what: &str, waited: Duration) -> ! {
     let seconds = waited.as_secs();
     panic!(
         "did not happen in {seconds} s: {what}\nOn a busy machine give it more time, alone: \
-         LEAGUE_TEST_PATIENCE=300 cargo test {test}"
+         LEAGUE_TEST_PATIENCE=900 cargo test {test}"
     );
 }
 
