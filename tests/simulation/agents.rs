@@ -2,92 +2,119 @@
 //! Requests are handed over as they are, without HTTP and JSON.
 
 use super::judge;
-use super::replay::{Replay, Want};
-use super::world::{Answer, Arrival, Body, Event, Id, Kind, Purpose, World, ms};
+use super::replay::Replay;
+use super::world::{Answer, Body, Id, Kind, World, count, ms};
 use league::games::match_result;
 use league::manager::contact::Call;
+use league::manager::league::League;
 use league::manager::{Manager, NoManagerHooks};
 use league::net::agent::{Agent, HandlerError, Request};
 use league::net::call_error::CallError;
+use league::net::sync::lock;
 use league::player::state::{Pause, PlayerState, Sender, Step};
-use league::player::turn::PastMatch;
 use league::program::Program;
 use league::program::credentials::Credentials;
+use league::program::storage::league_folder;
 use league::protocol::{
-    AgentKind, AgentMeta, EVEN_ODD, Envelope, ErrorCode, LeagueQuery, LeagueRegisterRequest,
-    LeagueRegisterResponse, ManagerRequest, MatchResultReport, PlayerRequest, ProtocolError,
-    QueryType, RefereeRegisterRequest, RegistrationStatus, Reply,
+    AgentMeta, EVEN_ODD, Envelope, LeagueQuery, LeagueRegisterRequest, LeagueRegisterResponse,
+    ManagerRequest, MatchResultReport, PlayerRequest, QueryType, RefereeRegisterRequest, Reply,
 };
 use league::referee::tasks::{Assignment, MANAGER, Sending, Tasks};
 use league::values::clock;
 use serde_json::{Value, json};
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind::ConnectionRefused;
 use std::net::{IpAddr, Ipv4Addr};
-use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-/// Maximum time that a request waits for the registration of its receiver.
-const REGISTRATION_TIMEOUT: Duration = Duration::from_secs(5);
 /// Maximum time for the answer to a player's question to the manager.
 const QUERY_TIMEOUT: Duration = Duration::from_secs(2);
-/// Interval between two writes of a player's history.
-const SAVE_INTERVAL: Duration = Duration::from_secs(2);
 /// Maximum time between two steps of the round loop here. (In the program it is shorter.)
 const STEP_INTERVAL: Duration = Duration::from_secs(1);
 /// Time until something is tried again that has failed.
 const RETRY_DELAY: Duration = Duration::from_secs(2);
+/// Time until a request is looked at again that waits.
+const PAUSE: Duration = Duration::from_millis(100);
 /// The number of matches that a referee plays at once.
 const CAPACITY: u32 = 2;
 
-/// Something happens to an agent.
-pub fn run(world: &mut World, id: Id, event: Event) {
-    match event {
-        Event::Start if id == 0 => Server::start(world),
-        Event::Start => register(world, id),
-        Event::Work(_) if id == 0 => Server::work(world),
-        Event::Work(_) => Referee::work(world, id),
-        Event::Arrive(arrival) => receive(world, id, arrival),
-        Event::Return(call, answer) => {
-            if world.calls[call].outcome.is_none() {
-                world.calls[call].outcome = Some(answer.clone());
-                go_on(world, id, call, answer);
-            }
+/// The manager's program.
+pub struct Server {
+    pub manager: Arc<Manager>,
+    /// The agents that are being called.
+    called: BTreeSet<Id>,
+    /// The time of the last step of the round loop, and the number of changes before it.
+    stepped: (Duration, u64),
+    /// The number of assignments.
+    pub assigned: usize,
+}
+
+/// What a referee has in memory.
+pub struct Referee {
+    tasks: Arc<Mutex<Tasks>>,
+    /// The matches in play, by conversation.
+    plays: BTreeMap<String, Replay>,
+    is_reporting: bool,
+    /// The newest token of player A, by match.
+    pub tokens: BTreeMap<String, Option<String>>,
+    /// True if it has ended with nothing left to tell.
+    pub is_settled: bool,
+}
+
+impl Referee {
+    pub fn new(program: &Program) -> Referee {
+        let tasks = Tasks::new(program.config.system.retry_policy);
+        Referee {
+            tasks: Arc::new(Mutex::new(tasks)),
+            plays: BTreeMap::new(),
+            is_reporting: false,
+            tokens: BTreeMap::new(),
+            is_settled: false,
         }
-        Event::GoOn(conversation, seat, answer) => {
-            Referee::play(world, id, &conversation, seat, answer)
-        }
-        Event::Finish(assignment) => {
-            world.referees[id - 1].tasks.finish(&assignment);
-            world.wake(id, Duration::ZERO);
-        }
-        Event::End => {
-            world.machines[id].is_up = false;
-            world.machines[id].life += 1;
-        }
+    }
+
+    fn tasks(&self) -> MutexGuard<'_, Tasks> {
+        lock(&self.tasks)
     }
 }
 
-/// Drops what an agent has in memory.
+/// The program of an agent starts.
+pub fn start(world: &mut World, id: Id) {
+    world.machines[id].is_up = true;
+    world.tell(|world| format!("{} starts", world.name(id)));
+    match id {
+        0 => start_manager(world),
+        _ => register(world, id),
+    }
+}
+
+/// Drops what an agent has in memory. Of a player's history nothing is on its disk here.
 pub fn crash(world: &mut World, id: Id) {
     if id == 0 {
         world.server = None;
     } else if id <= world.referees.len() {
         world.referees[id - 1] = Referee::new(&world.program);
     } else {
-        Player::of(world, id).state = PlayerState::new(true);
+        *player(world, id) = PlayerState::new(true);
     }
+}
+
+/// An agent looks at its work.
+pub fn work(world: &mut World, id: Id) {
+    match id {
+        0 => work_as_manager(world),
+        _ => work_as_referee(world, id),
+    }
+}
+
+pub fn player(world: &mut World, id: Id) -> &mut PlayerState {
+    let first = 1 + world.referees.len();
+    &mut world.players[id - first]
 }
 
 fn endpoint(id: Id) -> String {
     format!("http://localhost:{}/mcp", 7000 + id)
-}
-
-fn envelope(sender: &str, conversation_id: &str, auth_token: Option<String>) -> Envelope {
-    Envelope {
-        auth_token,
-        ..Envelope::new(sender, conversation_id)
-    }
 }
 
 /// Returns the answer of a handler as its caller gets it.
@@ -100,125 +127,89 @@ fn answer_of(handled: Result<Option<Reply>, HandlerError>) -> Answer {
     })
 }
 
-fn refuse(world: &mut World, arrival: &Arrival, error: ProtocolError) {
-    world.reply(arrival, answer_of(Err(error.into())));
-}
-
-/// A request arrives. An agent that is not registered yet does not know who asks.
-fn receive(world: &mut World, id: Id, mut arrival: Arrival) {
-    if !world.is_taken(&mut arrival) {
-        return;
+/// A request arrives, or is looked at again. It waits until its receiver is registered.
+pub fn receive(world: &mut World, call: usize) {
+    let row = &mut world.calls[call];
+    let (id, machine) = (row.to, &world.machines[row.to]);
+    world.step = row.kind();
+    let (received_at, _) = *row.reached.get_or_insert((world.now, machine.life));
+    if !machine.is_up {
+        let refused = CallError::Unreachable(ConnectionRefused.to_string());
+        return world.give_back(call, Duration::ZERO, Err(refused));
     }
-    let (call, machine) = (&world.calls[arrival.call], &world.machines[id]);
-    let (received_at, _) = arrival.reached.unwrap();
-    let mut envelope = call.envelope.clone();
-    envelope.auth_token = arrival.forged.clone().or(envelope.auth_token);
-    let message = match call.body.clone() {
-        Body::Ping => return world.reply(&arrival, Ok(None)),
-        Body::ToManager(message) => return Server::handle(world, &arrival, envelope, message),
+    let (envelope, has_asked) = (row.envelope.clone(), row.has_asked);
+    let message = match row.body.clone() {
+        Body::Ping => return world.reply(call, Ok(None)),
+        Body::ToManager(message) => return handle_as_manager(world, call, envelope, message),
         Body::ToAgent(message) => message,
     };
     if !machine.is_registered {
-        if world.now <= received_at + REGISTRATION_TIMEOUT {
-            return world.plan(id, ms(100), Event::Arrive(arrival));
-        }
-        let problem = "this agent is not registered with a league manager yet";
-        let error = ProtocolError::new(ErrorCode::PlayerNotRegistered, problem);
-        return refuse(world, &arrival, error);
+        return world.plan(id, 5 * PAUSE, move |world| receive(world, call));
     }
 
     let credentials = machine.credentials.clone().unwrap();
     let has_own_token = envelope.auth_token == credentials.token;
-    if envelope.match_id.is_none() && !has_own_token {
-        return refuse(world, &arrival, ProtocolError::wrong_token("not ours"));
-    }
     if id <= world.referees.len() {
-        return Referee::handle(world, id, arrival, message);
+        return handle_as_referee(world, call, message);
     }
     let from = Sender {
         envelope,
         credentials,
         has_own_token,
-        received_at: world.origin + received_at,
-        has_asked: arrival.has_asked,
+        received_at: world.program.started + received_at,
+        has_asked,
     };
-    Player::handle(world, id, arrival, from, message);
+    handle_as_player(world, call, from, message);
 }
 
-/// A request of an agent is answered, or has failed.
-fn go_on(world: &mut World, id: Id, call: usize, answer: Answer) {
-    if let Err(error) = &answer {
-        world.tell(|world| {
-            let name = world.calls[call].name();
-            format!("{} gets for {name}: {}", world.name(id), error.explain())
-        });
-    }
-    let call = &world.calls[call];
-    match &*Rc::clone(&call.purpose) {
-        Purpose::Registration => enter(world, id, answer),
-        Purpose::Notification(call, receiver) => Server::record(world, receiver, call, answer),
-        Purpose::Question(seat) => {
-            let conversation = call.envelope.conversation_id.clone();
-            Referee::play(world, id, &conversation, *seat, answer);
-        }
-        Purpose::Result(sending) => Referee::record(world, id, sending, answer),
-        Purpose::Query(arrival) => {
-            let own = world.machines[id].credentials.clone().unwrap();
-            if let Ok(Some(Reply::LeagueQueryResponse(response))) = answer
-                && let Some(data) = response.data
-            {
-                let player = Player::of(world, id);
-                player.state.learn(&own.agent_id, &data);
-            }
-            receive(world, id, arrival.clone());
-        }
-    }
+/// Sends a request to the manager.
+fn ask_manager(
+    world: &mut World,
+    id: Id,
+    conversation: &str,
+    message: ManagerRequest,
+    go_on: impl FnOnce(&mut World, Id, Answer) + 'static,
+) {
+    let machine = &world.machines[id];
+    let kind = match id <= world.referees.len() {
+        true => "referee",
+        false => "player",
+    };
+    let sender = format!("{kind}:{}", machine.name);
+    let own = machine.credentials.as_ref();
+    let from = Envelope {
+        auth_token: own.and_then(|own| own.token.clone()),
+        ..Envelope::new(&sender, conversation)
+    };
+    let timeout = match message {
+        ManagerRequest::LeagueQuery(_) => QUERY_TIMEOUT,
+        _ => world.program.config.generic_limit(),
+    };
+    let go_on = move |world: &mut World, answer| go_on(world, id, answer);
+    world.send([id, 0], timeout, from, Body::ToManager(message), go_on);
 }
 
 /// Registers an agent.
 fn register(world: &mut World, id: Id) {
-    world.boot(id);
-    let is_referee = id <= world.referees.len();
-    let kind = if is_referee {
-        AgentKind::Referee
-    } else {
-        AgentKind::Player
-    };
-    let name = world.name(id).to_string();
-    let new = || Credentials {
-        endpoint: endpoint(id),
-        ..Credentials::new(&world.program)
-    };
-    let own = world.machines[id]
+    let machine = &mut world.machines[id];
+    let own = machine
         .credentials
-        .get_or_insert_with(|| Arc::new(new()));
+        .get_or_insert_with(|| Credentials::new(&world.program).into());
     let meta = AgentMeta {
-        display_name: name.clone(),
+        display_name: machine.name.clone(),
         version: "1.0.0".into(),
         game_types: vec![EVEN_ODD.into()],
-        contact_endpoint: own.endpoint.clone(),
-        max_concurrent_matches: is_referee.then_some(CAPACITY),
-        uses_match_tokens: is_referee.then_some(true),
+        contact_endpoint: endpoint(id),
+        max_concurrent_matches: Some(CAPACITY),
+        uses_match_tokens: Some(true),
         registration_key: Some(own.registration_key.clone()),
         ..AgentMeta::default()
     };
-    let from = envelope(
-        &format!("{kind}:{name}"),
-        "conv-registration",
-        own.token.clone(),
-    );
-    let message = match is_referee {
+    let message = match id <= world.referees.len() {
         true => RefereeRegisterRequest { referee_meta: meta }.into(),
         false => LeagueRegisterRequest { player_meta: meta }.into(),
     };
-    let timeout = world.program.config.registration_limit(kind);
-    world.send(
-        [id, 0],
-        timeout,
-        from,
-        Body::ToManager(message),
-        Purpose::Registration,
-    );
+    ask_manager(world, id, "conv-registration", message, enter);
 }
 
 /// An agent has an answer to its registration. Without one it registers again and again.
@@ -226,490 +217,343 @@ fn enter(world: &mut World, id: Id, answer: Answer) {
     let response: LeagueRegisterResponse = match answer {
         Ok(Some(Reply::RefereeRegisterResponse(response))) => response.into(),
         Ok(Some(Reply::LeagueRegisterResponse(response))) => response,
-        _ => {
-            return world.plan(id, RETRY_DELAY, Event::Start);
-        }
+        _ => return world.plan(id, RETRY_DELAY, move |world| register(world, id)),
     };
-    if response.status == RegistrationStatus::Rejected {
-        return world.end(id);
-    }
-
     let machine = &mut world.machines[id];
-    let old = machine.credentials.take().unwrap();
-    let new = Credentials::clone(&old).accepted(response).unwrap();
-    let is_new = new.token != old.token;
-    machine.credentials = Some(Arc::new(new));
+    let old = machine.credentials.as_deref().unwrap();
+    let is_new = response.auth_token != old.token;
+    let new = old.clone().accepted(response).unwrap();
+
+    machine.credentials = Some(new.into());
     machine.is_registered = true;
-    if id > world.referees.len() {
-        let player = Player::of(world, id);
-        for past in player.saved.iter() {
-            player.state.history.add(past.clone());
-        }
+    if id <= world.referees.len() {
+        let folder = world.program.data.join(&machine.name);
+        machine.file = folder.join("outbox.jsonl");
+        (world.referees[id - 1].tasks().open(&folder, is_new)).unwrap();
+        world.wake(id, Duration::ZERO);
+    }
+}
+
+fn start_manager(world: &mut World) {
+    let program = Arc::clone(&world.program);
+    let folder = league_folder(&program.data, program.league_id());
+    world.machines[0].file = folder.join("journal.jsonl");
+    let Ok(mut manager) = Manager::new(program, Arc::new(NoManagerHooks)) else {
+        return world.plan(0, RETRY_DELAY, start_manager); // the disk is full
+    };
+    let awaited = Some((world.players.len() as u32, world.referees.len() as u32));
+    manager.lead = world.lead;
+    (manager.contacts).with(|table| table.automatic_start = awaited);
+    world.server = Some(Server {
+        manager: Arc::new(manager),
+        called: BTreeSet::new(),
+        stepped: (Duration::ZERO, u64::MAX),
+        assigned: 0,
+    });
+    world.wake(0, Duration::ZERO);
+}
+
+fn handle_as_manager(world: &mut World, call: usize, envelope: Envelope, message: ManagerRequest) {
+    if let Some(server) = &world.server {
+        let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
+        let handled = server.manager.handle(&Request { envelope, peer }, message);
+        world.reply(call, answer_of(handled));
+        world.wake(0, Duration::ZERO);
+    }
+}
+
+/// What the round loop and the delivery threads do when they are woken.
+fn work_as_manager(world: &mut World) {
+    let server = world.server.as_mut().unwrap();
+    let manager = Arc::clone(&server.manager);
+    let changes = manager.store.change_count();
+    if changes != server.stepped.1 || world.now >= server.stepped.0 + STEP_INTERVAL {
+        server.stepped = (world.now, changes);
+        manager.step();
+        judge::the_manager_waits_rightly(world, &manager);
+    }
+    end_league(world);
+    for id in 1..world.machines.len() {
+        call_agent(world, id);
+    }
+    world.wake(0, STEP_INTERVAL);
+}
+
+/// Closes the league when it is over, and all have been told.
+fn end_league(world: &mut World) {
+    let manager = &world.server.as_ref().unwrap().manager;
+    if manager.store.read(League::is_over) && manager.may_end() && manager.close().is_ok() {
+        world.end(0);
+    }
+}
+
+/// Makes the next call to an agent, if none is under way, and records its answer.
+fn call_agent(world: &mut World, to: Id) {
+    let server = world.server.as_mut().unwrap();
+    if server.called.contains(&to) {
         return;
     }
-    let file = world.file(id).unwrap();
-    let tasks = &mut world.referees[id - 1].tasks;
-    tasks.open(file.parent().unwrap(), is_new).unwrap();
+    let (call, _) = match server.manager.begin_call(&world.machines[to].name) {
+        Ok(begun) => begun,
+        Err(time) => return world.wake(0, time.max(ms(1))),
+    };
+    server.called.insert(to);
+    let (from, message) = notice(world, to, &call);
+    if let Some(PlayerRequest::LeagueCompleted(_)) = message {
+        judge::referees_end_first(world, to);
+    }
+
+    let limit = world.program.config.generic_limit();
+    let body = message.map_or(Body::Ping, Body::ToAgent);
+    world.send([0, to], limit, from, body, move |world, answer| {
+        let answer = match answer {
+            Err(error) if !matches!(error, CallError::Refused(..)) => Err(error),
+            _ => Ok(Value::Null), // a refusal is an answer that arrived
+        };
+        let server = world.server.as_mut().unwrap();
+        server.called.remove(&to);
+        (server.manager).record(&world.machines[to].name, &call, &answer);
+        if server.manager.store.change_count() != server.stepped.1 {
+            world.wake(0, Duration::ZERO);
+        } else {
+            end_league(world); // the round loop may look between two steps
+        }
+        call_agent(world, to);
+    });
+}
+
+/// Returns the message of a call, and its envelope. Each referee has its own copy of an announcement,
+/// and each player its own token.
+fn notice(world: &World, to: Id, call: &Call) -> (Envelope, Option<PlayerRequest>) {
+    let name = world.name(to);
+    let server = world.server.as_ref().unwrap();
+    server.manager.store.read(|league| {
+        let mut message = call.notification.and_then(|told| league.message_of(told));
+        if let Some(PlayerRequest::RoundAnnouncement(round)) = &mut message {
+            match to <= world.referees.len() {
+                true => *round = league.announcement(round.round_id, Some(name)),
+                false => round.match_token = league.match_token(round.round_id, name),
+            }
+        }
+        let envelope = Envelope {
+            auth_token: Some(league.members[name].token.clone()),
+            ..Envelope::new("league_manager", "conv-notification")
+        };
+        (envelope, message)
+    })
+}
+
+fn handle_as_referee(world: &mut World, call: usize, message: PlayerRequest) {
+    let (id, reached) = (world.calls[call].to, world.calls[call].reached);
+    let limit = world.program.config.report_limit();
+    let referee = &mut world.referees[id - 1];
+    let handled = match message {
+        PlayerRequest::RoundAnnouncement(round) => {
+            let matches = round.matches.iter().cloned();
+            let tokens = matches.map(|one| (one.match_id, one.player_A_token));
+            referee.tokens.extend(tokens);
+            referee.tasks().apply(round, &endpoint(id))
+        }
+        PlayerRequest::LeagueCompleted(_) => {
+            // The end is answered when all is settled, or after a while.
+            referee.tasks().end();
+            let is_settled = referee.tasks().are_settled();
+            if !is_settled && reached.is_some_and(|(time, _)| world.now < time + limit) {
+                return world.plan(id, PAUSE, move |world| receive(world, call));
+            }
+            referee.is_settled = is_settled;
+            referee.tasks().by_match.clear();
+            world.end(id);
+            Ok(())
+        }
+        _ => Ok(()),
+    };
+    let handled = handled.map(|()| None).map_err(HandlerError::from);
+    world.reply(call, answer_of(handled));
     world.wake(id, Duration::ZERO);
 }
 
-/// The manager's program.
-pub struct Server {
-    pub manager: Arc<Manager>,
-    /// The agents that are being called.
-    called: BTreeSet<String>,
-    /// The time of the last step of the round loop, and the number of changes before it.
-    stepped: (Duration, u64),
-    /// The number of assignments.
-    pub assigned: usize,
-    /// The ends of rounds that were sent: to whom, and of which round.
-    pub ends: BTreeSet<(Id, u32)>,
-}
-
-impl Server {
-    fn start(world: &mut World) {
-        world.boot(0);
-        let opened = Manager::new(Arc::clone(&world.program), Arc::new(NoManagerHooks));
-        let Ok(mut manager) = opened else {
-            return world.plan(0, RETRY_DELAY, Event::Start); // the disk is full
-        };
-        let awaited = Some((world.players.len() as u32, world.referees.len() as u32));
-        manager.lead = world.lead;
-        manager
-            .contacts
-            .with(|table| table.automatic_start = awaited);
-        world.server = Some(Server {
-            stepped: (Duration::ZERO, u64::MAX),
-            assigned: 0,
-            ends: BTreeSet::new(),
-            manager: Arc::new(manager),
-            called: BTreeSet::new(),
-        });
-        world.wake(0, Duration::ZERO);
-    }
-
-    /// Handles a request.
-    fn handle(world: &mut World, arrival: &Arrival, envelope: Envelope, message: ManagerRequest) {
-        if let Some(server) = &world.server {
-            let peer = IpAddr::V4(Ipv4Addr::LOCALHOST);
-            let handled = server.manager.handle(&Request { envelope, peer }, message);
-            world.reply(arrival, answer_of(handled));
-            world.wake(0, Duration::ZERO);
-        }
-    }
-
-    /// What the round loop and the delivery threads do when they are woken.
-    fn work(world: &mut World) {
-        let Some(server) = &world.server else { return };
-        let manager = Arc::clone(&server.manager);
-        let mut is_due = world.now >= server.stepped.0 + STEP_INTERVAL;
-        let mut changes = server.stepped.1;
-        while is_due || changes != manager.store.change_count() {
-            changes = manager.store.change_count();
-            manager.step();
-            is_due = false;
-            world.server.as_mut().unwrap().stepped = (world.now, changes);
-            judge::the_manager_waits_rightly(world, &manager);
-        }
-        let is_over = manager.store.read(|league| league.is_over());
-        if is_over && manager.may_end() && manager.close().is_ok() {
-            return world.end(0);
-        }
-
-        let mut wait = STEP_INTERVAL;
-        let mut ids = manager
-            .store
-            .read(|league| league.members.keys().cloned().collect::<Vec<_>>());
-        ids.retain(|id| !world.server.as_ref().unwrap().called.contains(id));
-        for id in ids {
-            match manager.begin_call(&id) {
-                Ok((call, _)) => Server::send(world, &manager, id, call),
-                Err(time) => wait = wait.min(time.max(ms(1))),
-            }
-        }
-        world.wake(0, wait);
-    }
-
-    /// Makes a call to an agent.
-    fn send(world: &mut World, manager: &Manager, id: String, call: Call) {
-        // Each referee has its own copy of an announcement, and each player its own token.
-        let (member, message) = manager.store.read(|league| {
-            let member = league.members[&id].clone();
-            let mut message = call.notification.and_then(|told| league.message_of(told));
-            if let Some(PlayerRequest::RoundAnnouncement(round)) = &mut message {
-                match member.kind {
-                    AgentKind::Referee => *round = league.announcement(round.round_id, Some(&id)),
-                    _ => round.match_token = league.match_token(round.round_id, &id),
-                }
-            }
-            (member, message)
-        });
-        world.server.as_mut().unwrap().called.insert(id.clone());
-        let from = envelope("league_manager", "conv-notification", Some(member.token));
-        let to = world.id(&id);
-        if let Some(message) = &message {
-            judge::notifications_come_in_order(world, to, message);
-        }
-        let timeout = manager.program.config.generic_limit();
-        let body = message.map_or(Body::Ping, Body::ToAgent);
-        world.send(
-            [0, to],
-            timeout,
-            from,
-            body,
-            Purpose::Notification(call, id),
-        );
-    }
-
-    /// Records the answer to a call. A refusal is an answer that arrived.
-    fn record(world: &mut World, id: &str, call: &Call, answer: Answer) {
-        let answer = match answer {
-            Ok(_) => Ok(Value::Null),
-            Err(CallError::Refused(error, _)) => {
-                let mut packet = json!(error);
-                packet["message_type"] = "LEAGUE_ERROR".into();
-                Ok(packet)
-            }
-            Err(error) => Err(error),
-        };
-        if let Some(server) = &mut world.server {
-            server.called.remove(id);
-            server.manager.record(id, call, &answer);
-            world.wake(0, Duration::ZERO);
-        }
-    }
-}
-
-impl World {
-    /// Notes that the program of an agent runs, if it did not run yet.
-    fn boot(&mut self, id: Id) {
-        if !self.machines[id].is_up {
-            self.machines[id].is_up = true;
-            self.tell(|world| format!("{} starts", world.name(id)));
-        }
-    }
-}
-
-/// What a referee has in memory.
-pub struct Referee {
-    tasks: Tasks,
-    /// The matches in play, by conversation.
-    plays: BTreeMap<String, Replay>,
-    is_reporting: bool,
-    /// The newest token of player A, by match.
-    pub tokens: BTreeMap<String, Option<String>>,
-    /// True if it has ended with nothing left to tell.
-    pub is_settled: bool,
-    /// The notifications of the end of the league that are not answered yet.
-    ending: Vec<Arrival>,
-}
-
-impl Referee {
-    pub fn new(program: &Program) -> Referee {
-        Referee {
-            tasks: Tasks::new(program.config.system.retry_policy),
-            plays: BTreeMap::new(),
-            is_reporting: false,
-            tokens: BTreeMap::new(),
-            is_settled: false,
-            ending: Vec::new(),
-        }
-    }
-
-    fn handle(world: &mut World, id: Id, arrival: Arrival, message: PlayerRequest) {
+/// What the threads of a referee do when they are woken.
+fn work_as_referee(world: &mut World, id: Id) {
+    while world.referees[id - 1].plays.len() < CAPACITY as usize {
+        // Another number each time: a match that is played again does not end alike.
+        let random = world.random(id, 94, world.number).u64(..);
         let referee = &mut world.referees[id - 1];
-        let handled = match message {
-            PlayerRequest::RoundAnnouncement(round) => {
-                let matches = round.matches.iter().cloned();
-                let tokens = matches.map(|one| (one.match_id, one.player_A_token));
-                referee.tokens.extend(tokens);
-                referee.tasks.apply(round, &endpoint(id))
-            }
-            PlayerRequest::LeagueCompleted(_) => {
-                referee.tasks.end();
-                referee.ending.push(arrival);
-                return world.wake(id, Duration::ZERO);
-            }
-            _ => Ok(()),
-        };
-        world.reply(
-            &arrival,
-            answer_of(handled.map(|()| None).map_err(HandlerError::from)),
-        );
-        world.wake(id, Duration::ZERO);
+        let next = referee.tasks().start_next();
+        let Ok(assignment) = next else { break };
+        let conversation = assignment.conversation_id.clone();
+        let config = &world.program.config.system;
+        let replay = Replay::new(assignment, &referee.tasks, config, random);
+        referee.plays.insert(conversation.clone(), replay);
+        go_on(world, id, &conversation);
     }
 
-    /// What its threads do when they are woken.
-    fn work(world: &mut World, id: Id) {
-        while world.referees[id - 1].plays.len() < CAPACITY as usize
-            && let Ok(assignment) = world.referees[id - 1].tasks.start_next()
-        {
-            // Another number each time: a match that is played again does not end alike.
-            let seed = world.random(id, 94, world.number).u64(..);
-            let conversation = assignment.conversation_id.clone();
-            let replay = Replay::new(assignment, &world.program.config.system, seed);
-            world.referees[id - 1]
-                .plays
-                .insert(conversation.clone(), replay);
-            Referee::go_on(world, id, &conversation);
-        }
-
-        // While a report is under way, its thread sends nothing else.
-        let mut wait = Duration::MAX;
-        while !world.referees[id - 1].is_reporting && wait == Duration::MAX {
-            match world.referees[id - 1].tasks.next(clock::now()) {
-                Ok(sending) if sending.receiver == MANAGER => Referee::report(world, id, sending),
-                Ok(sending) => Referee::tell(world, id, sending),
-                Err(time) => wait = time,
-            }
-        }
-
-        // The end is answered when all is settled, or after a while.
-        let limit = world.program.config.report_limit();
-        let referee = &mut world.referees[id - 1];
-        if let Some(first) = referee.ending.first() {
-            let is_settled = referee.tasks.are_settled();
-            if world.machines[id].ended_at.is_none() {
-                referee.is_settled = is_settled;
-            }
-            if is_settled || world.now >= first.reached.unwrap().0 + limit {
-                referee.tasks.by_match.clear();
-                for arrival in std::mem::take(&mut referee.ending) {
-                    world.reply(&arrival, Ok(None));
-                }
-                return world.end(id);
-            }
-            wait = wait.min(ms(1000));
-        }
-        if wait != Duration::MAX {
-            world.wake(id, wait.max(ms(1)));
+    // While a report is under way, its thread sends nothing else.
+    while !world.referees[id - 1].is_reporting {
+        let next = world.referees[id - 1].tasks().next(clock::now());
+        match next {
+            Ok(sending) if sending.receiver == MANAGER => report(world, id, sending),
+            Ok(sending) => tell(world, id, sending),
+            Err(time) => return world.wake(id, time.max(ms(1))),
         }
     }
+}
 
-    /// Goes on with a match, if it is still in play, with an answer.
-    fn play(world: &mut World, id: Id, conversation: &str, seat: usize, answer: Answer) {
-        let hangs = world.fault(id, Kind::Hung).is_some();
-        world.machines[id].was_away |= hangs;
-        if let Some(replay) = world.referees[id - 1].plays.get(conversation)
-            && !hangs
-        {
-            replay.add(seat, answer);
-            Referee::go_on(world, id, conversation);
-        }
+/// Goes on with a match, if it is still in play, with an answer.
+fn play(world: &mut World, id: Id, conversation: &str, seat: usize, answer: Answer) {
+    let hangs = world.fault(id, Kind::Hung).is_some();
+    world.machines[id].was_away |= hangs;
+    if let Some(replay) = world.referees[id - 1].plays.get(conversation)
+        && !hangs
+    {
+        replay.add(seat, answer);
+        go_on(world, id, conversation);
     }
+}
 
-    /// Plays a match as far as its answers go, and does what it wants then.
-    fn go_on(world: &mut World, id: Id, conversation: &str) {
-        let replay = &world.referees[id - 1].plays[conversation];
-        let ((wants, end), assignment) = (replay.run(), Arc::clone(&replay.assignment));
-        for (seat, want) in wants {
-            Referee::give(world, id, &assignment, seat, want);
-        }
-
-        let Some(result) = end else { return };
-        let status = result.as_ref().map(|result| result.status);
-        world.count(format!("match ends: {status:?}"));
-        let referee = &mut world.referees[id - 1];
-        referee.plays.remove(conversation);
-        let pauses = result.is_err() && referee.tasks.current(&assignment).is_some();
-        world.plan(
-            id,
-            RETRY_DELAY * u32::from(pauses),
-            Event::Finish(assignment),
-        );
-    }
-
-    /// Does what a match wants. What needs no answer from elsewhere is answered at once.
-    fn give(world: &mut World, id: Id, assignment: &Assignment, seat: usize, want: Want) {
-        let conversation = &assignment.conversation_id;
-        let tasks = &mut world.referees[id - 1].tasks;
-        let is_ours = tasks.current(assignment).is_some();
-        let answer = match want {
-            Want::Ask(question, timeout) if is_ours => {
-                if let PlayerRequest::GameInvitation(new) = &question {
-                    let player = world.id(&assignment.players[seat]);
-                    judge::matches_begin_in_time(world, player, new);
-                }
-                let purpose = Purpose::Question(seat);
-                return Referee::send(world, id, assignment, seat, timeout, question, purpose);
-            }
-            Want::Tell(game_over) if is_ours => {
+/// Plays a match as far as its answers go, and does what it wants then.
+fn go_on(world: &mut World, id: Id, conversation: &str) {
+    let replay = &world.referees[id - 1].plays[conversation];
+    let ((wants, end), assignment) = (replay.run(), Arc::clone(&replay.assignment));
+    for (seat, message, time) in wants {
+        let conversation = conversation.to_string();
+        let go_on = move |world: &mut World, answer| play(world, id, &conversation, seat, answer);
+        match message {
+            None => world.plan(id, time, move |world| go_on(world, Ok(None))),
+            Some(PlayerRequest::GameOver(game_over)) => {
                 let sending = Sending {
-                    assignment: assignment.clone(),
+                    assignment: Assignment::clone(&assignment),
                     receiver: seat,
                     game_over,
                 };
-                return Referee::tell(world, id, sending);
+                tell(world, id, sending);
             }
-            Want::Sleep(delay) => {
-                let event = Event::GoOn(conversation.clone(), seat, Ok(None));
-                return world.plan(id, delay, event);
+            Some(question) => {
+                let (to, from) = address(world, &assignment, seat);
+                judge::matches_begin_in_time(world, to, &question);
+                world.send([id, to], time, from, Body::ToAgent(question), go_on);
             }
-            Want::Save(result) if tasks.save(assignment, &result).is_ok_and(|saved| saved) => {
-                Ok(None)
-            }
-            _ => Err(CallError::Local("the match is no longer ours".into())),
-        };
-        Referee::play(world, id, conversation, seat, answer);
+        }
     }
 
-    /// Records the answer to a result.
-    fn record(world: &mut World, id: Id, sending: &Sending, mut answer: Answer) {
-        let is_report = sending.receiver == MANAGER;
-        if is_report {
-            world.referees[id - 1].is_reporting = false;
-            if let Err(CallError::Refused(error, _)) = &answer
-                && error.error_code == ErrorCode::TokenInvalid
-            {
-                answer = Err(CallError::Local("not registered any more".into()));
-                register(world, id);
-            }
-        }
-        let tasks = &mut world.referees[id - 1].tasks;
-        tasks.record(sending, &answer.map(drop), clock::now());
-        if !is_report {
-            let conversation = &sending.assignment.conversation_id;
-            Referee::play(world, id, conversation, sending.receiver, Ok(None));
-        }
+    let Some(result) = end else { return };
+    let status = result.as_ref().map(|result| result.status);
+    count(format!("match ends: {status:?}"));
+    let referee = &mut world.referees[id - 1];
+    referee.plays.remove(conversation);
+    let pause = RETRY_DELAY * u32::from(result.is_err());
+    world.plan(id, pause, move |world| {
+        world.referees[id - 1].tasks().finish(&assignment);
         world.wake(id, Duration::ZERO);
-    }
-
-    /// Tells a player the result of its match.
-    fn tell(world: &mut World, id: Id, sending: Sending) {
-        let limit = world.program.config.game_over_limit();
-        let (assignment, seat) = (sending.assignment.clone(), sending.receiver);
-        let message = sending.game_over.clone().into();
-        Referee::send(
-            world,
-            id,
-            &assignment,
-            seat,
-            limit,
-            message,
-            Purpose::Result(Box::new(sending)),
-        );
-    }
-
-    /// Sends a message of a match to a player.
-    fn send(
-        world: &mut World,
-        id: Id,
-        assignment: &Assignment,
-        seat: usize,
-        timeout: Duration,
-        message: PlayerRequest,
-        purpose: Purpose,
-    ) {
-        let to = world.id(&assignment.players[seat]);
-        let token = Some(assignment.tokens[seat].clone());
-        let from = Envelope {
-            round_id: Some(assignment.round_id),
-            match_id: Some(assignment.match_id.clone()),
-            ..envelope("referee:REF", &assignment.conversation_id, token)
-        };
-        world.send([id, to], timeout, from, Body::ToAgent(message), purpose);
-    }
-
-    /// Reports a result to the manager.
-    fn report(world: &mut World, id: Id, sending: Sending) {
-        judge::losses_are_reported_under_the_newest_tokens(world, id, &sending);
-        world.referees[id - 1].is_reporting = true;
-        let own = world.machines[id].credentials.clone().unwrap();
-        let (config, assignment) = (&world.program.config, &sending.assignment);
-        let report = MatchResultReport {
-            league_id: assignment.league_id.clone(),
-            round_id: assignment.round_id,
-            match_id: assignment.match_id.clone(),
-            game_type: assignment.game_type.clone(),
-            result: match_result(&sending.game_over.game_result, &config.league.scoring),
-        };
-        let sender = format!("referee:{}", own.agent_id);
-        let from = envelope(&sender, &assignment.conversation_id, own.token.clone());
-        let (body, timeout) = (Body::ToManager(report.into()), config.generic_limit());
-        world.send(
-            [id, 0],
-            timeout,
-            from,
-            body,
-            Purpose::Result(Box::new(sending)),
-        );
-    }
+    });
 }
 
-/// A player: what it has in memory, and on its disk.
-pub struct Player {
-    pub state: PlayerState,
-    /// On its disk.
-    pub saved: Arc<Vec<PastMatch>>,
-    saved_at: Duration,
+/// Returns a player, and the envelope of a message to it about a match.
+fn address(world: &World, assignment: &Assignment, seat: usize) -> (Id, Envelope) {
+    let envelope = Envelope {
+        auth_token: Some(assignment.tokens[seat].clone()),
+        round_id: Some(assignment.round_id),
+        match_id: Some(assignment.match_id.clone()),
+        ..Envelope::new("referee:REF", &assignment.conversation_id)
+    };
+    (world.id(&assignment.players[seat]), envelope)
 }
 
-impl Default for Player {
-    fn default() -> Player {
-        Player {
-            state: PlayerState::new(true),
-            saved: Arc::default(),
-            saved_at: Duration::ZERO,
+/// Tells a player the result of its match.
+fn tell(world: &mut World, id: Id, sending: Sending) {
+    let limit = world.program.config.game_over_limit();
+    let (to, from) = address(world, &sending.assignment, sending.receiver);
+    let body = Body::ToAgent(sending.game_over.clone().into());
+    world.send([id, to], limit, from, body, move |world, answer| {
+        record(world, id, &sending, answer);
+        let conversation = &sending.assignment.conversation_id;
+        play(world, id, conversation, sending.receiver, Ok(None));
+    });
+}
+
+/// Reports a result to the manager.
+fn report(world: &mut World, id: Id, sending: Sending) {
+    judge::losses_are_reported_under_the_newest_tokens(world, id, &sending);
+    world.referees[id - 1].is_reporting = true;
+    let (config, assignment) = (&world.program.config, sending.assignment.clone());
+    let report = MatchResultReport {
+        league_id: assignment.league_id,
+        round_id: assignment.round_id,
+        match_id: assignment.match_id,
+        game_type: assignment.game_type,
+        result: match_result(&sending.game_over.game_result, &config.league.scoring),
+    };
+    let conversation = &assignment.conversation_id;
+    ask_manager(
+        world,
+        id,
+        conversation,
+        report.into(),
+        move |world, id, answer| {
+            world.referees[id - 1].is_reporting = false;
+            record(world, id, &sending, answer);
+        },
+    );
+}
+
+/// Records the answer to a result.
+fn record(world: &mut World, id: Id, sending: &Sending, answer: Answer) {
+    let answer = answer.map(drop);
+    (world.referees[id - 1].tasks()).record(sending, &answer, clock::now());
+    world.wake(id, Duration::ZERO);
+}
+
+/// Handles a request, perhaps again after a pause.
+fn handle_as_player(world: &mut World, call: usize, mut from: Sender, mut message: PlayerRequest) {
+    let id = world.calls[call].to;
+    let handled = player(world, id).handle(&mut from, &mut message, clock::now());
+    world.calls[call].has_asked = from.has_asked;
+    let reply = match handled {
+        Err(Pause::Wait(time)) => {
+            return world.plan(id, time.min(PAUSE), move |world| receive(world, call));
         }
-    }
+        Err(Pause::Ask(query)) => return ask_about(world, call, &from, query),
+        Err(Pause::Refuse(error)) => {
+            judge::results_are_accepted(world, id, &from.envelope, &message, &error);
+            Err(error)
+        }
+        Ok(Step::Choose(turn, joined)) => {
+            let draw = world.random(id, 94, world.number).usize(..);
+            let chosen = turn.legal_moves[draw % turn.legal_moves.len()].clone();
+            let choice = joined.moves.get_or_choose(turn.move_number, || chosen);
+            Ok(Some(from.response(&message, turn, choice)))
+        }
+        Ok(Step::Reply(reply)) => Ok(reply),
+        Ok(Step::End(_)) => {
+            world.end(id);
+            Ok(None)
+        }
+        Ok(_) => Ok(None),
+    };
+    world.reply(call, answer_of(reply));
 }
 
-impl Player {
-    pub fn of(world: &mut World, id: Id) -> &mut Player {
-        let first = 1 + world.referees.len();
-        &mut world.players[id - first]
-    }
-
-    /// Handles a request, perhaps again after a pause.
-    fn handle(
-        world: &mut World,
-        id: Id,
-        mut arrival: Arrival,
-        mut from: Sender,
-        mut message: PlayerRequest,
-    ) {
-        let now = world.now;
-        let player = Player::of(world, id);
-        if now >= player.saved_at + SAVE_INTERVAL {
-            (player.saved, player.saved_at) = (player.state.history.matches(), now);
-        }
-        let handled = player.state.handle(&mut from, &mut message, clock::now());
-        arrival.has_asked = from.has_asked;
-        let reply = match handled {
-            Err(Pause::Wait(time)) => {
-                return world.plan(id, time.min(ms(100)), Event::Arrive(arrival));
+/// Asks the manager about a request of a player, and handles that then.
+fn ask_about(world: &mut World, call: usize, from: &Sender, query: QueryType) {
+    let query = LeagueQuery {
+        league_id: from.credentials.league_id.clone(),
+        query_type: json!(query),
+        query_params: None,
+    };
+    let id = world.calls[call].to;
+    ask_manager(
+        world,
+        id,
+        "conv-query",
+        query.into(),
+        move |world, id, answer| {
+            if let Ok(Some(Reply::LeagueQueryResponse(response))) = answer
+                && let Some(data) = response.data
+            {
+                let own_id = world.name(id).to_string();
+                player(world, id).learn(&own_id, &data);
             }
-            Err(Pause::Ask(query)) => return Player::ask(world, id, arrival, query),
-            Err(Pause::Refuse(error)) => Err(error),
-            Ok(Step::Choose(turn, joined)) => {
-                let draw = world.random(id, 94, world.number).usize(..);
-                let chosen = turn.legal_moves[draw % turn.legal_moves.len()].clone();
-                let choice = joined.moves.get_or_choose(turn.move_number, || chosen);
-                Ok(Some(from.response(&message, turn, choice)))
-            }
-            Ok(Step::Reply(reply)) => Ok(reply),
-            Ok(Step::End(_)) => {
-                let player = Player::of(world, id);
-                player.saved = player.state.history.matches();
-                world.end(id);
-                Ok(None)
-            }
-            Ok(_) => Ok(None),
-        };
-        world.reply(&arrival, answer_of(reply));
-    }
-
-    /// Asks the manager about a request.
-    fn ask(world: &mut World, id: Id, arrival: Arrival, query: QueryType) {
-        let own = world.machines[id].credentials.as_ref().unwrap();
-        let query = LeagueQuery {
-            league_id: own.league_id.clone(),
-            query_type: json!(query),
-            query_params: None,
-        };
-        let sender = format!("player:{}", own.agent_id);
-        let from = envelope(&sender, "conv-query", own.token.clone());
-        let body = Body::ToManager(query.into());
-        world.send([id, 0], QUERY_TIMEOUT, from, body, Purpose::Query(arrival));
-    }
+            receive(world, call);
+        },
+    );
 }

@@ -5,26 +5,19 @@
 
 use super::world::Answer;
 use league::net::call_error::CallError;
+use league::net::sync::lock;
 use league::program::config::SystemFile;
-use league::protocol::{
-    Call, ChooseParityCall, GameError, GameInvitation, GameOver, GameResult, Message,
-    PlayerRequest, Reply,
-};
+use league::protocol::{Call, GameError, GameOver, GameResult, Message, PlayerRequest};
 use league::referee::match_play::{Aborted, MatchIo, play_match};
-use league::referee::tasks::Assignment;
+use league::referee::tasks::{Assignment, Tasks};
 use league::values::{Timestamp, clock};
-use std::any::Any;
+use serde_json::json;
 use std::mem;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-/// What a match wants. Each is answered.
-pub enum Want {
-    Ask(PlayerRequest, Duration),
-    Sleep(Duration),
-    Save(GameResult),
-    Tell(GameOver),
-}
+/// What a match wants for a seat: an answer to a message within a time, or without one a pause.
+pub type Want = (usize, Option<PlayerRequest>, Duration);
 
 /// The end of a match, if it has come.
 pub type End = Option<Result<GameResult, Aborted>>;
@@ -32,14 +25,14 @@ pub type End = Option<Result<GameResult, Aborted>>;
 /// A match that is played again and again.
 pub struct Replay {
     pub assignment: Arc<Assignment>,
+    tasks: Arc<Mutex<Tasks>>,
     config: SystemFile,
     seed: u64,
     began: Instant,
-    began_at: Timestamp,
     state: Mutex<State>,
 }
 
-/// The answers so far, for each seat. What concerns both players is asked for seat 0.
+/// The answers so far, for each seat.
 #[derive(Default)]
 struct State {
     seat: usize,
@@ -49,23 +42,30 @@ struct State {
     now: [Duration; 2],
     /// True if the next answer is on its way.
     is_waiting: [bool; 2],
-    wants: Vec<(usize, Want)>,
+    wants: Vec<Want>,
+    /// True if the result was saved, and false if it was not.
+    is_saved: Option<bool>,
 }
 
 impl Replay {
-    pub fn new(assignment: Assignment, config: &SystemFile, seed: u64) -> Replay {
+    pub fn new(
+        assignment: Assignment,
+        tasks: &Arc<Mutex<Tasks>>,
+        config: &SystemFile,
+        seed: u64,
+    ) -> Replay {
         Replay {
             assignment: Arc::new(assignment),
+            tasks: Arc::clone(tasks),
             config: config.clone(),
             seed,
             began: clock::now(),
-            began_at: Timestamp::now(),
             state: Mutex::default(),
         }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap()
+        lock(&self.state)
     }
 
     /// Adds an answer.
@@ -75,9 +75,9 @@ impl Replay {
         state.is_waiting[seat] = false;
     }
 
-    /// Plays the match as far as the answers go. Returns what it wants now, with the seat, and its
-    /// end if it has come.
-    pub fn run(&self) -> (Vec<(usize, Want)>, End) {
+    /// Plays the match as far as the answers go. Returns what it wants now, and its end if it has
+    /// come.
+    pub fn run(&self) -> (Vec<Want>, End) {
         let mut state = self.state();
         (state.used, state.now) = Default::default();
         drop(state);
@@ -88,7 +88,7 @@ impl Replay {
     }
 
     /// Returns the next answer for the seat whose task runs, or notes what is wanted.
-    fn take(&self, want: Want) -> Answer {
+    fn take(&self, message: impl FnOnce() -> Option<PlayerRequest>, time: Duration) -> Answer {
         let state = &mut *self.state();
         let seat = state.seat;
         if let Some((time, answer)) = state.answers[seat].get(state.used[seat]) {
@@ -96,8 +96,11 @@ impl Replay {
             state.now[seat] = *time;
             return answer.clone();
         }
+        if lock(&self.tasks).current(&self.assignment).is_none() {
+            return Err(CallError::Local("the match is no longer ours".into()));
+        }
         if !mem::replace(&mut state.is_waiting[seat], true) {
-            state.wants.push((seat, want));
+            state.wants.push((seat, message(), time));
         }
         Err(CallError::Local("not answered yet".into()))
     }
@@ -118,26 +121,18 @@ impl MatchIo for Replay {
         question: &C,
         timeout: Duration,
     ) -> Result<C::Reply, CallError> {
-        let question: &dyn Any = question;
-        let invitation = question.downcast_ref::<GameInvitation>().cloned();
-        let choice = question.downcast_ref::<ChooseParityCall>().cloned();
-        let request = invitation.map(Into::into).or(choice.map(Into::into));
-        let reply: Option<Box<dyn Any>> = match self.take(Want::Ask(request.unwrap(), timeout))? {
-            Some(Reply::GameJoinAck(ack)) => Some(Box::new(ack)),
-            Some(Reply::ChooseParityResponse(response)) => Some(Box::new(response)),
-            _ => None,
-        };
-        let reply = reply.and_then(|reply| reply.downcast().ok());
-        reply
-            .map(|reply| *reply)
-            .ok_or(CallError::HttpStatus(500, "another reply".into()))
+        let message = || PlayerRequest::decode(question.name(), &json!(question))?.ok();
+        let reply = self.take(message, timeout)?;
+        let reply = reply.and_then(|reply| C::Reply::decode(reply.name(), &json!(reply))?.ok());
+        reply.ok_or(CallError::HttpStatus(500, "another reply".into()))
     }
 
     /// It only informs, so it is not sent.
     fn send_error(&self, _seat: usize, _error: GameError) {}
 
     fn send_result(&self, result: GameOver) {
-        let _ = self.in_parallel(&[0, 1], |_| self.take(Want::Tell(result.clone())));
+        let message = || Some(result.clone().into());
+        let _ = self.in_parallel(&[0, 1], |_| self.take(message, Duration::ZERO));
     }
 
     /// Runs the tasks one after the other, each as far as its answers go.
@@ -152,14 +147,13 @@ impl MatchIo for Replay {
             results.push(task(*seat));
         }
         let mut state = self.state();
-        state.seat = 0;
         state.now = [state.now[0].max(state.now[1]); 2];
         let is_done = state.is_waiting == [false; 2];
         is_done.then_some(results).ok_or(Aborted)
     }
 
     fn sleep(&self, delay: Duration) {
-        let _ = self.take(Want::Sleep(delay));
+        let _ = self.take(|| None, delay);
     }
 
     fn time_elapsed(&self) -> Duration {
@@ -168,11 +162,13 @@ impl MatchIo for Replay {
     }
 
     fn clock(&self) -> Timestamp {
-        self.began_at.plus(self.time_elapsed())
+        Timestamp::now()
     }
 
     fn save(&self, result: &GameResult) -> Result<(), Aborted> {
-        let saved = self.take(Want::Save(result.clone()));
-        saved.map(drop).map_err(|_| Aborted)
+        let save = || lock(&self.tasks).save(&self.assignment, result);
+        let is_saved = &mut self.state().is_saved;
+        let is_saved = *is_saved.get_or_insert_with(|| save().is_ok_and(|saved| saved));
+        is_saved.then_some(()).ok_or(Aborted)
     }
 }
