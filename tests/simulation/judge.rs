@@ -152,8 +152,8 @@ fn the_league_ends(world: &World) {
     world.check("end", holds, ended);
 }
 
-/// Whoever knows the end remembers all of its matches, each as won, drawn or lost as it is recorded, unless the
-/// manager has not answered its question.
+/// Whoever knows the end remembers all of its matches, each as won, drawn or lost as it is recorded,
+/// unless the manager has not answered its question.
 fn players_remember_what_is_recorded(remains: &Remains) {
     let world = remains.world;
     for (player, id) in world.players.iter().zip(1 + world.referees.len()..) {

@@ -190,10 +190,7 @@ impl World {
         let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
         let (rates, targets) = match profile {
-            Profile::Safety => {
-                let rates = RATES.map(|most| most * draw.f64() * f64::from(draw.u8(..3) / 2));
-                (rates, Vec::new())
-            }
+            Profile::Safety => (draw_rates(&mut draw), Vec::new()),
             Profile::Away => (
                 RATES.map(|_| 0.0),
                 draw_targets(&mut draw, referees, players),
@@ -560,6 +557,11 @@ impl World {
 
 pub fn count(what: String) {
     *lock(&COUNTS).entry(what).or_default() += 1;
+}
+
+/// Draws how often each kind of fault happens in a league with many of them.
+fn draw_rates(draw: &mut fastrand::Rng) -> [f64; RATES.len()] {
+    RATES.map(|most| most * draw.f64() * f64::from(draw.u8(..3) / 2))
 }
 
 /// Draws the faults of a league with few of them: each happens once, at a step or at the next one where
