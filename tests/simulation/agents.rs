@@ -17,7 +17,8 @@ use league::program::credentials::Credentials;
 use league::program::storage::league_folder;
 use league::protocol::{
     AgentMeta, EVEN_ODD, Envelope, LeagueQuery, LeagueRegisterRequest, LeagueRegisterResponse,
-    ManagerRequest, MatchResultReport, PlayerRequest, QueryType, RefereeRegisterRequest, Reply,
+    ManagerRequest, MatchResultReport, PlayerRequest, ProtocolError, QueryType,
+    RefereeRegisterRequest, Reply,
 };
 use league::referee::tasks::{Assignment, MANAGER, Sending, Tasks};
 use league::values::clock;
@@ -48,6 +49,8 @@ pub struct Server {
     stepped: (Duration, u64),
     /// The number of assignments.
     pub assigned: usize,
+    /// The rounds of which an agent was told the end.
+    pub ends: BTreeSet<(Id, u32)>,
 }
 
 /// What a referee has in memory.
@@ -149,6 +152,10 @@ pub fn receive(world: &mut World, call: usize) {
 
     let credentials = machine.credentials.clone().unwrap();
     let has_own_token = envelope.auth_token == credentials.token;
+    if envelope.match_id.is_none() && !has_own_token {
+        let refusal = ProtocolError::wrong_token("not ours");
+        return world.reply(call, answer_of(Err(refusal.into())));
+    }
     if id <= world.referees.len() {
         return handle_as_referee(world, call, message);
     }
@@ -249,6 +256,7 @@ fn start_manager(world: &mut World) {
         called: BTreeSet::new(),
         stepped: (Duration::ZERO, u64::MAX),
         assigned: 0,
+        ends: BTreeSet::new(),
     });
     world.wake(0, Duration::ZERO);
 }
@@ -299,8 +307,8 @@ fn call_agent(world: &mut World, to: Id) {
     };
     server.called.insert(to);
     let (from, message) = notice(world, to, &call);
-    if let Some(PlayerRequest::LeagueCompleted(_)) = message {
-        judge::referees_end_first(world, to);
+    if let Some(message) = &message {
+        judge::notifications_come_in_order(world, to, message);
     }
 
     let limit = world.program.config.generic_limit();

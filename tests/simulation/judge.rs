@@ -3,14 +3,14 @@
 //! checked at once, where an agent decides something.
 
 use super::agents::player;
-use super::world::{Answer, Body, Id, Kind, Profile, World, count};
+use super::world::{Answer, Body, Id, Kind, Machine, Profile, World, count};
 use league::games::game_result;
 use league::manager::Manager;
 use league::manager::league::League;
 use league::net::agent::HandlerError;
 use league::net::call_error::CallError;
 use league::protocol::{
-    Envelope, ErrorCode, GameResult, ManagerRequest, PlayerRequest, Reply, ResultStatus,
+    Envelope, ErrorCode, GameResult, ManagerRequest, Message, PlayerRequest, Reply, ResultStatus,
 };
 use league::referee::tasks::{Sending, Task};
 use std::collections::{BTreeMap, BTreeSet};
@@ -29,7 +29,9 @@ struct Remains<'a> {
 }
 
 /// The laws that are checked when the league is over.
-const LAWS: [fn(&Remains); 6] = [
+const LAWS: [fn(&Remains); 8] = [
+    every_pair_meets_once,
+    tables_are_sums_of_results,
     players_remember_what_is_recorded,
     players_are_told_the_recorded_result,
     nobody_loses_without_a_failure,
@@ -152,6 +154,38 @@ fn the_league_ends(world: &World) {
     world.check("end", holds, ended);
 }
 
+/// Every pair meets once, and each match has a result.
+fn every_pair_meets_once(remains: &Remains) {
+    let players = remains.world.players.len();
+    let recorded = (remains.league.matches.iter()).filter(|one| one.recorded.is_some());
+    let pairs: BTreeSet<_> = recorded.clone().map(|one| &one.players).collect();
+    let counts = [recorded.count(), pairs.len(), remains.league.matches.len()];
+    let holds = counts == [players * (players - 1) / 2; 3];
+    remains.world.check("schedule", holds, counts);
+}
+
+/// The table of all matches is the sum of their results, and the tables that an agent is told do not
+/// grow older.
+fn tables_are_sums_of_results(remains: &Remains) {
+    let matches = remains.league.matches.iter();
+    let results: Vec<_> = matches.filter_map(|one| one.recorded.as_ref()).collect();
+    let mut newest = BTreeMap::new();
+    for call in &remains.world.calls {
+        let Some(PlayerRequest::LeagueStandingsUpdate(table)) = call.message() else {
+            continue;
+        };
+        let rows = &table.standings;
+        let count = rows.iter().map(|row| row.played as usize).sum::<usize>() / 2;
+        let is_sum = rows.iter().all(|row| {
+            let own = results.iter();
+            let own = own.filter_map(|one| one.result.score.get(&row.player_id));
+            count < results.len() || own.sum::<i32>() == row.points
+        });
+        let is_newer = newest.insert(call.to, count).unwrap_or(0) <= count;
+        remains.world.check("sum", is_sum && is_newer, count);
+    }
+}
+
 /// Whoever knows the end remembers all of its matches, each as won, drawn or lost as it is recorded,
 /// unless the manager has not answered its question.
 fn players_remember_what_is_recorded(remains: &Remains) {
@@ -175,7 +209,9 @@ fn players_remember_what_is_recorded(remains: &Remains) {
         world.check("memory", has_all, (name, matches.len()));
         for past in matches.iter() {
             let recorded = remains.result(&past.match_id);
-            let holds = recorded.as_ref().map(outcome) == Some(outcome(&past.result));
+            let is_like = recorded.as_ref().map(outcome) == Some(outcome(&past.result));
+            let is_same = recorded.as_ref() == Some(&past.result);
+            let holds = is_same || is_like && world.profile != Profile::Breach;
             world.check("memory", holds, (name, &past.match_id));
         }
     }
@@ -256,8 +292,8 @@ fn everybody_knows_the_end(remains: &Remains) {
     }
 }
 
-/// The same request has the same answer: the recorded result is not refused later, and a player keeps
-/// its choice.
+/// The same request has the same answer: an acknowledged result is that in the journal, and is not
+/// refused later; and a player keeps its choice.
 fn the_same_request_has_the_same_answer(remains: &Remains) {
     let mut answers = BTreeMap::new();
     for call in &remains.world.calls {
@@ -265,14 +301,14 @@ fn the_same_request_has_the_same_answer(remains: &Remains) {
             continue;
         };
         let (key, new) = match (&call.body, answer) {
-            (Body::ToManager(ManagerRequest::MatchResultReport(report)), answer)
-                if knows_result(answer)
-                    && remains.result(&report.match_id) == Some(game_result(&report.result)) =>
-            {
-                (
-                    (call.from, None, &report.match_id),
-                    answer.is_ok().to_string(),
-                )
+            (Body::ToManager(ManagerRequest::MatchResultReport(report)), answer) => {
+                let id = &report.match_id;
+                let is_same = remains.result(id) == Some(game_result(&report.result));
+                remains.world.check("kept", answer.is_err() || is_same, id);
+                if !is_same || !knows_result(answer) {
+                    continue;
+                }
+                ((call.from, None, id), answer.is_ok().to_string())
             }
             (_, Ok(Some(Reply::ChooseParityResponse(response)))) => {
                 let life = call.reached.map(|(_, life)| life);
@@ -334,14 +370,25 @@ pub fn the_manager_waits_rightly(world: &mut World, manager: &Manager) {
     world.check("limit", !has_old_limit, "other matches, and the old limit");
 }
 
-/// Where the manager and all referees are there, a player is told the end when the referees have
-/// answered it.
-pub fn referees_end_first(world: &World, to: Id) {
-    let referees = 1..=world.referees.len();
-    let is_referee = referees.contains(&to);
-    let mut referees = world.machines[referees].iter();
-    let have_ended = referees.all(|referee| referee.ended_at.is_some());
-    world.check("order", is_referee || have_ended || !are_there(world), to);
+/// The end of a round comes before what follows it. Where the manager and all referees are there, a
+/// player is told the end when the referees have answered it.
+pub fn notifications_come_in_order(world: &mut World, to: Id, message: &PlayerRequest) {
+    let server = world.server.as_mut().unwrap();
+    let (round, is_end) = match message {
+        PlayerRequest::RoundCompleted(end) => {
+            server.ends.insert((to, end.round_id));
+            return;
+        }
+        PlayerRequest::RoundAnnouncement(round) => (round.round_id - 1, false),
+        PlayerRequest::LeagueCompleted(_) => (*world.over_at.keys().max().unwrap(), true),
+        _ => return,
+    };
+    let is_told = round == 0 || server.ends.contains(&(to, round));
+    let referees = world.referees.len();
+    let has_ended = |machine: &Machine| machine.ended_at.is_some();
+    let has_waited = to <= referees || world.machines[1..=referees].iter().all(has_ended);
+    let is_early = is_end && are_there(world) && !has_waited;
+    world.check("order", is_told && !is_early, (message.name(), to));
 }
 
 /// No match begins before the lead time has passed since the end of the round before, unless

@@ -13,11 +13,9 @@
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
 //! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the registration loop of a session
 //! with its address and its silence (`tests/scripts/agents`), files that are replaced as a whole
-//! (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), tokens of somebody else
-//! (`tests/scripts/registration`, `players`), players that answer wrongly, and GAME_ERROR, which only
-//! informs (`tests/scripts/match`), tables (`tests/scripts/results`), orders of the operator
+//! (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), GAME_ERROR, which only
+//! informs (`tests/scripts/match`), ranks of equal points (`tests/scripts/rules`), orders of the operator
 //! (`tests/scripts/control`), floods (`tests/scripts/floods`), pages, relay and terminal (`tests/tools`).
-//! A wall clock that jumps is not tested: the programs wait by the other clock.
 
 mod agents;
 mod judge;

@@ -51,11 +51,16 @@ pub enum Kind {
     /// A match of a referee does not go on.
     Hung,
     DiskFull,
+    /// Somebody else sends the same message with a token of its own.
+    Forged,
+    ClockJump,
+    /// A player answers with an error.
+    Wrong,
 }
 
 /// How often each kind happens at most where it can, in the profile with many faults. In each league
 /// about one kind of three happens at all. A match hangs only in the profile `Away`.
-const RATES: [f64; 8] = [0.15, 0.1, 0.1, 0.01, 0.01, 0.01, 0.0, 0.01];
+const RATES: [f64; 11] = [0.15, 0.1, 0.1, 0.01, 0.01, 0.01, 0.0, 0.01, 0.05, 0.01, 0.1];
 
 /// Maximum number of events of a league: one that does the same again and again ends here.
 const MAX_EVENTS: u64 = 20_000;
@@ -70,6 +75,8 @@ pub enum Profile {
     /// One or two agents crash or are away once, and nothing else: nobody else loses by it, or waits
     /// for them for too long.
     Away,
+    /// One agent crashes once, and nothing else: nothing is lost, not even why somebody has won.
+    Breach,
 }
 
 pub fn ms(count: u64) -> Duration {
@@ -89,6 +96,8 @@ pub struct Call {
     pub reached: Option<(Duration, u32)>,
     /// True if the receiver has asked the manager about it.
     pub has_asked: bool,
+    /// True if somebody else has sent it.
+    is_forged: bool,
     /// What its sender got.
     pub outcome: Option<Answer>,
 }
@@ -124,6 +133,8 @@ pub struct Machine {
     pub is_registered: bool,
     /// The time at which it looks at its work.
     looks_at: Option<Duration>,
+    /// How much its wall clock is ahead, in seconds.
+    clock_offset: i64,
     steps: u64,
     drawn: [u64; RATES.len()],
     /// The end of the last fault of each kind that lasts.
@@ -186,14 +197,19 @@ impl World {
         program: &Arc<Program>,
         is_told: bool,
     ) -> World {
-        let profile = [Profile::Safety, Profile::Away][seed as usize % 2];
+        let profile = [
+            Profile::Safety,
+            Profile::Away,
+            Profile::Safety,
+            Profile::Breach,
+        ][seed as usize % 4];
         let mut draw = fastrand::Rng::with_seed(seed);
         let (referees, players) = (draw.usize(1..=3), draw.usize(2..=5));
         let (rates, targets) = match profile {
             Profile::Safety => (draw_rates(&mut draw), Vec::new()),
-            Profile::Away => (
+            _ => (
                 RATES.map(|_| 0.0),
-                draw_targets(&mut draw, referees, players),
+                draw_targets(&mut draw, profile, referees, players),
             ),
         };
         World {
@@ -337,6 +353,7 @@ impl World {
             body,
             reached: None,
             has_asked: false,
+            is_forged: false,
             outcome: None,
         });
         self.tell(|world| {
@@ -347,6 +364,15 @@ impl World {
 
         let line = from.max(to);
         let delay = self.delay(line, 12_000);
+        if self.calls[call].needs_token()
+            && let Some(draw) = self.fault(line, Kind::Forged)
+        {
+            let mut forged = self.calls[call].clone();
+            forged.envelope.auth_token = Some(self.false_token([from, to], draw));
+            forged.is_forged = true;
+            self.calls.push(forged);
+            self.deliver(self.calls.len() - 1, delay);
+        }
         if !self.is_lost(call) {
             self.deliver(call, delay);
             if self.fault(line, Kind::Doubled).is_some() {
@@ -361,9 +387,28 @@ impl World {
         self.push(self.calls[call].to, None, delay, Box::new(step));
     }
 
-    /// Answers a request.
-    pub fn reply(&mut self, call: usize, answer: Answer) {
-        let Call { from, to, .. } = self.calls[call];
+    /// Returns the token of some agent other than these, or one that nobody has.
+    fn false_token(&self, others: [Id; 2], mut draw: fastrand::Rng) -> String {
+        let id = draw.usize(1..self.machines.len());
+        let own = self.machines[id].credentials.as_ref();
+        let own = own.filter(|_| !others.contains(&id));
+        own.and_then(|own| own.token.clone())
+            .unwrap_or_else(|| "tok-false".into())
+    }
+
+    /// Answers a request. A player's answer may be replaced by an error on the way to a referee.
+    pub fn reply(&mut self, call: usize, mut answer: Answer) {
+        let Call {
+            from,
+            to,
+            is_forged,
+            ..
+        } = self.calls[call];
+        let holds = !is_forged || answer.is_err();
+        self.check("stranger", holds, (self.calls[call].kind(), to));
+        if from > 0 && to > 0 && self.fault(to, Kind::Wrong).is_some() {
+            answer = Err(CallError::JsonRpc(-32603, "it crashed".into()));
+        }
         if !self.is_lost(call) {
             let delay = self.delay(from.max(to), 40_000);
             self.give_back(call, delay, answer);
@@ -422,7 +467,7 @@ impl World {
 
     /// Plays the league until the manager has ended, or for too long.
     pub fn run(&mut self) {
-        self.set_clocks();
+        self.set_clocks(0);
         for id in 0..self.machines.len() {
             let delay = ms(self.random(id, 97, 0).u64(..300));
             self.plan(id, delay, move |world| agents::start(world, id));
@@ -452,7 +497,7 @@ impl World {
         let room = (self.number % 90) as usize;
         let is_full = self.lasts(id, Kind::DiskFull);
         ROOM.set(if is_full { room } else { usize::MAX });
-        self.set_clocks();
+        self.set_clocks(id);
 
         let crash = crash.map(|draw| (draw, self.file_length(id)));
         let before = (self.number, self.calls.len());
@@ -480,6 +525,9 @@ impl World {
                 self.machines[id].until.insert(kind, until);
             }
         }
+        if let Some(mut draw) = self.fault(id, Kind::ClockJump) {
+            self.machines[id].clock_offset += draw.i64(-10_000..10_000);
+        }
         self.fault(id, Kind::Crash)
     }
 
@@ -497,9 +545,10 @@ impl World {
         self.now + time
     }
 
-    /// Sets the clocks of this thread.
-    fn set_clocks(&self) {
-        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000).unwrap();
+    /// Sets the clocks of this thread to those of an agent.
+    fn set_clocks(&self, id: Id) {
+        let offset = self.machines[id].clock_offset;
+        let utc = OffsetDateTime::from_unix_timestamp(1_736_937_000 + offset).unwrap();
         clock::set(self.program.started + self.now, utc + self.now);
     }
 
@@ -566,16 +615,23 @@ fn draw_rates(draw: &mut fastrand::Rng) -> [f64; RATES.len()] {
 
 /// Draws the faults of a league with few of them: each happens once, at a step or at the next one where
 /// it can.
-fn draw_targets(draw: &mut fastrand::Rng, referees: usize, players: usize) -> Vec<(Id, Kind, u64)> {
+fn draw_targets(
+    draw: &mut fastrand::Rng,
+    profile: Profile,
+    referees: usize,
+    players: usize,
+) -> Vec<(Id, Kind, u64)> {
+    let is_breach = profile == Profile::Breach;
     let mut targets = Vec::new();
-    for n in 0..draw.usize(1..=2) {
+    for n in 0..draw.usize(1..=2 - usize::from(is_breach)) {
         let agent = draw.usize(0..=referees + players);
         let step = draw.u64(1..if agent == 0 { 300 } else { 80 });
         // One that hangs for good needs another one.
         let may_hang = n == 0 && referees > 1 && (1..=referees).contains(&agent);
         let last = if may_hang { Kind::Hung } else { Kind::Crash };
         let kinds = [Kind::Crash, Kind::CutOff, Kind::Suspended, last];
-        targets.push((agent, draw.choice(kinds).unwrap(), step));
+        let kind = draw.choice(kinds).filter(|_| !is_breach);
+        targets.push((agent, kind.unwrap_or(Kind::Crash), step));
     }
     targets
 }
@@ -588,6 +644,11 @@ impl Call {
             Body::ToManager(message) => message.name(),
             Body::ToAgent(message) => message.name(),
         }
+    }
+
+    /// Returns true if its receiver checks the token of its sender.
+    fn needs_token(&self) -> bool {
+        !self.kind().ends_with("REGISTER_REQUEST") && !matches!(self.body, Body::Ping)
     }
 
     /// Returns the message to a referee or a player.
