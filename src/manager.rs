@@ -188,8 +188,10 @@ impl Manager {
     /// Answers requests, plays the league to its end, and tells all agents.
     fn run_league(self: &Arc<Self>) -> Result<(), Exit> {
         let config = &self.program.config;
+        // Read before the first agent can register.
+        let found = (self.store).read(|league| [league.version == 0, league.closed]);
         let server = (self.program).serve(Arc::clone(self), config.max_message_bytes())?;
-        self.log_begin();
+        self.log_begin(found);
         files::keep_writing(self);
         self.hooks.begin(self)?;
 
@@ -215,9 +217,8 @@ impl Manager {
     }
 
     /// Logs that a league begins, or that an unfinished one goes on.
-    fn log_begin(&self) {
+    fn log_begin(&self, [is_new, is_closed]: [bool; 2]) {
         let log = self.program.log();
-        let [is_new, is_closed] = (self.store).read(|league| [league.version == 0, league.closed]);
         if is_closed {
             self.stored.call_once(|| {}); // before the restart of this process
         }
