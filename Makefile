@@ -63,8 +63,8 @@ faults: built ## twelve faults, for the stack and for the small league;
 
 # A test that cannot run here notes it in a file, of which the last line is the sum.
 LEFT_OUT  = $(TARGET)/debug/left-out.txt
-# The tests start hundreds of programs, which often wait, and write small files: eight tests at a time, of optimized
-# programs, with their files in memory where 2 GB are free there, take half as long.
+# The tests start hundreds of programs, which mostly wait, and write many small files. They take half as long with eight
+# tests at a time, optimized programs, and files in memory if 2 GB are free there.
 MEMORY    = $(shell grep -qs '/dev/shm .*noexec' /proc/mounts || df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print $$6 }')
 FAST      = CARGO_PROFILE_TEST_OPT_LEVEL=1 RUST_TEST_THREADS=8 $(addprefix TMPDIR=,$(MEMORY))
 test: ## all tests

@@ -25,7 +25,7 @@ use std::time::Duration;
 
 /// Maximum time between two steps.
 const STEP_INTERVAL: Duration = Duration::from_millis(100);
-/// Maximum time from an assignment that referees wait for players to receive it.
+/// Maximum time from an assignment, or from a restart, that referees wait for players to receive it.
 const PLAYERS_FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// Maximum number of players of a league in which every result is published at once.
 const MAX_UNTHROTTLED_PLAYERS: usize = 16;

@@ -152,6 +152,7 @@ pub fn receive(world: &mut World, call: usize) {
 
     let credentials = machine.credentials.clone().unwrap();
     let has_own_token = envelope.auth_token == credentials.token;
+    // In the program the session does this, which is not simulated.
     if envelope.match_id.is_none() && !has_own_token {
         let refusal = ProtocolError::wrong_token("not ours");
         return world.reply(call, answer_of(Err(refusal.into())));
@@ -316,7 +317,9 @@ fn call_agent(world: &mut World, to: Id) {
     world.send([0, to], limit, from, body, move |world, answer| {
         let answer = match answer {
             Err(error) if !matches!(error, CallError::Refused(..)) => Err(error),
-            _ => Ok(Value::Null), // a refusal is an answer that arrived
+            // A refusal is an answer that arrived. That of a referee which refuses for good is not
+            // simulated (tests/scripts/contacts).
+            _ => Ok(Value::Null),
         };
         let server = world.server.as_mut().unwrap();
         server.called.remove(&to);

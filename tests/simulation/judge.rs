@@ -158,7 +158,8 @@ fn the_league_ends(world: &World) {
 fn every_pair_meets_once(remains: &Remains) {
     let players = remains.world.players.len();
     let recorded = (remains.league.matches.iter()).filter(|one| one.recorded.is_some());
-    let pairs: BTreeSet<_> = recorded.clone().map(|one| &one.players).collect();
+    let pairs = recorded.clone().map(|one| one.players.iter().collect());
+    let pairs: BTreeSet<BTreeSet<_>> = pairs.collect();
     let counts = [recorded.count(), pairs.len(), remains.league.matches.len()];
     let holds = counts == [players * (players - 1) / 2; 3];
     remains.world.check("schedule", holds, counts);
@@ -240,8 +241,8 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
 }
 
 /// Each result was decided by its referee. A technical loss is judged by the last referee of the match,
-/// and is the loser's own: it has failed in the match, or the manager could not tell it of the match in
-/// all attempts. Where nothing else fails, only who was away loses, or who was judged by a referee that
+/// and is the loser's own: it has failed in the match, or all attempts of the manager to call it
+/// have failed at some time in the league. Where nothing else fails, only who was away loses, or who was judged by a referee that
 /// was away.
 fn nobody_loses_without_a_failure(remains: &Remains) {
     let world = remains.world;
@@ -323,8 +324,8 @@ fn the_same_request_has_the_same_answer(remains: &Remains) {
     }
 }
 
-/// A referee decides a match once, unless it was announced again with other tokens, or its technical
-/// loss was refused.
+/// A referee decides a match once, unless it was announced again with other tokens, or it was a technical
+/// loss, which may have been refused.
 fn a_match_is_decided_once(remains: &Remains) {
     let mut decided = BTreeMap::new();
     for (referee, task) in &remains.decided {
@@ -339,7 +340,8 @@ fn a_match_is_decided_once(remains: &Remains) {
 
 // The laws that are checked at once, by the agents.
 
-/// Returns true if the manager and all referees were always there, and no message was lost.
+/// Returns true if the manager and all referees were always there, in a profile in which only those that
+/// are away lose messages.
 fn are_there(world: &World) -> bool {
     let mut first = world.machines[..=world.referees.len()].iter();
     world.profile != Profile::Safety && first.all(|machine| !machine.was_away)

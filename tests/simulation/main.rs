@@ -8,11 +8,12 @@
 //! cargo test --example simulation -- 1 35 story     what happens in the league of seed 35
 //! ```
 //! `SEEDS [FROM] [story]` are its arguments. It ends with 1 at the first law that is
-//! broken, and prints the story of that league, without the faults that do not matter.
+//! broken, and prints the story of that league (all that happens in it), without the faults that do not
+//! matter. With `story` it ends with 0.
 //!
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
-//! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the registration loop of a session
-//! with its address and its silence (`tests/scripts/agents`), files that are replaced as a whole
+//! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the session of an agent with its
+//! registration, address, silence and check of tokens (`tests/scripts/agents`, `every_player`), files that are replaced as a whole
 //! (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), GAME_ERROR, which only
 //! informs (`tests/scripts/match`), ranks of equal points (`tests/scripts/rules`), orders of the operator
 //! (`tests/scripts/control`), floods (`tests/scripts/floods`), pages, relay and terminal (`tests/tools`).

@@ -1,6 +1,6 @@
 //! The world: one queue of events in virtual time, one table of all requests, and around the agents
-//! a network, clocks and disks that fail. A league follows from its seed and its profile, and from
-//! nothing else.
+//! a network, clocks and disks that fail. A league follows from its seed, and from nothing else, except
+//! the digits of tokens and conversations, on which nothing depends.
 //!
 //! A row of the table is a request, and what became of it: the agents fill the rows, the world
 //! delivers them, and the judge reads them when the league is over.
@@ -73,7 +73,7 @@ pub enum Profile {
     /// Faults of several kinds, again and again: nothing false may be recorded or told.
     Safety,
     /// One or two agents crash or are away once, and nothing else: nobody else loses by it, or waits
-    /// for them for too long.
+    /// for them for too long. Who is judged by a referee that was away may lose by it.
     Away,
     /// One agent crashes once, and nothing else: nothing is lost, not even why somebody has won.
     Breach,
@@ -150,6 +150,7 @@ pub struct World {
     left_out: BTreeSet<FaultId>,
     pub now: Duration,
     queue: BTreeMap<(Duration, u64), Planned>,
+    /// The number of steps that were planned so far.
     pub number: u64,
     pub calls: Vec<Call>,
     /// Those who wait for an answer. Nobody waits for the answer to a copy.

@@ -8,9 +8,9 @@ window.person = (() => {
     for (const entry of list.getEntries()) if (!entry.hadRecentInput) shift += entry.value;
   }).observe({ type: "layout-shift", buffered: true });
 
-  // What turns for ever would be drawn sixty times a second, in each window.
+  // An animation without an end runs once here: it would be drawn sixty times a second, in each window.
   const once = new CSSStyleSheet();
-  once.replaceSync("* { animation-iteration-count: 1 !important }");
+  once.replaceSync("*, ::before, ::after { animation-iteration-count: 1 !important }");
   document.adoptedStyleSheets.push(once);
 
   /** Waits until nothing moves. */

@@ -176,7 +176,7 @@ impl Browser {
 
     /// Returns what a person would find wrong, and the errors on the consoles.
     pub fn faults(&mut self) -> String {
-        // These rules are about the content, which is the same in each window.
+        // These rules take a second, and most of them are about the content, which is the same in each window.
         let (laptop, axe) = (self.windows[1].clone(), self.axe.clone());
         self.run_in(&laptop, &format!("{axe};null"));
         if let Ok(folder) = env::var("LEAGUE_TEST_PICTURES") {
