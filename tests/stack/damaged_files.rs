@@ -206,6 +206,7 @@ fn damaged_token_of_the_operator_is_replaced() {
         fs::write(path.with_file_name("journal.jsonl"), &journal).unwrap();
         let mut manager = test.manager("");
         manager.kill();
+        manager.wait(); // until its last line is read
         let is_old = token() == old;
         let says = "had no whole token, and gets a new one";
         assert_eq!(manager.errors().contains(says), !is_old);
