@@ -63,10 +63,10 @@ faults: built ## twelve faults, for the stack and for the small league;
 
 # A test that cannot run here notes it in a file, of which the last line is the sum.
 LEFT_OUT  = $(TARGET)/debug/left-out.txt
-# The tests start hundreds of programs, which mostly wait, and write many small files. They take half as long with eight
-# tests at a time, optimized programs, and files in memory if 2 GB are free there.
+# The tests start hundreds of programs, and write many small files. They take half as long with optimized programs, and
+# with files in memory if 2 GB are free there.
 MEMORY    = $(shell grep -qs '/dev/shm .*noexec' /proc/mounts || df -k /dev/shm 2>/dev/null | awk 'NR == 2 && $$4 > 2000000 { print $$6 }')
-FAST      = CARGO_PROFILE_TEST_OPT_LEVEL=1 RUST_TEST_THREADS=8 $(addprefix TMPDIR=,$(MEMORY))
+FAST      = CARGO_PROFILE_TEST_OPT_LEVEL=1 $(addprefix TMPDIR=,$(MEMORY))
 test: ## all tests
 	@rm -f $(LEFT_OUT)
 	@$(FAST) cargo test --quiet --no-fail-fast; code=$$?; touch $(LEFT_OUT); awk -F '\t' \
