@@ -23,6 +23,15 @@ pub fn installed() -> Option<&'static str> {
     NAMES.lines().find(|name| is_installed(name))
 }
 
+/// Returns the rules of axe-core; nothing without them.
+fn rules() -> String {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE);
+    fs::read_to_string(file).unwrap_or_else(|_| {
+        print_left_out("the rules of axe-core; `npm install --prefix target/axe axe-core`");
+        String::new()
+    })
+}
+
 /// A running browser.
 pub struct Browser {
     process: Child,
@@ -30,8 +39,6 @@ pub struct Browser {
     calls: u32,
     /// The sessions of the windows.
     windows: Vec<String>,
-    /// The rules of axe-core; empty without them.
-    axe: String,
     /// The errors on the consoles.
     errors: Vec<String>,
 }
@@ -58,18 +65,12 @@ impl Browser {
             }
         });
 
-        let axe = Path::new(env!("CARGO_MANIFEST_DIR")).join(AXE);
-        let axe = fs::read_to_string(axe).unwrap_or_else(|_| {
-            print_left_out("the rules of axe-core; `npm install --prefix target/axe axe-core`");
-            String::new()
-        });
         let (calls, windows, errors) = (0, Vec::new(), Vec::new());
         let mut browser = Browser {
             process,
             messages,
             calls,
             windows,
-            axe,
             errors,
         };
         for [width, height] in WINDOWS {
@@ -87,6 +88,10 @@ impl Browser {
             }
             browser.windows.push(session);
         }
+        // These rules take a second, and most of them are about the content, which is the same in each window.
+        let laptop = browser.windows[1].clone();
+        let rules = json!({"source": rules()});
+        browser.call(&laptop, "Page.addScriptToEvaluateOnNewDocument", rules);
         browser
     }
 
@@ -176,9 +181,6 @@ impl Browser {
 
     /// Returns what a person would find wrong, and the errors on the consoles.
     pub fn faults(&mut self) -> String {
-        // These rules take a second, and most of them are about the content, which is the same in each window.
-        let (laptop, axe) = (self.windows[1].clone(), self.axe.clone());
-        self.run_in(&laptop, &format!("{axe};null"));
         if let Ok(folder) = env::var("LEAGUE_TEST_PICTURES") {
             self.write_pictures(Path::new(&folder));
         }
