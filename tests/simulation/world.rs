@@ -477,7 +477,7 @@ impl World {
             if time > LIMIT || self.number > MAX_EVENTS || self.machines[0].ended_at.is_some() {
                 break;
             }
-            self.now = self.now.max(time);
+            self.now = time;
             let machine = &self.machines[planned.agent];
             if planned.life.is_some_and(|life| life != machine.life) {
                 continue; // it has crashed since
@@ -623,16 +623,18 @@ fn draw_targets(
     players: usize,
 ) -> Vec<(Id, Kind, u64)> {
     let is_breach = profile == Profile::Breach;
+    let most = if is_breach { 1 } else { 2 };
     let mut targets = Vec::new();
-    for n in 0..draw.usize(1..=2 - usize::from(is_breach)) {
+    for n in 0..draw.usize(1..=most) {
         let agent = draw.usize(0..=referees + players);
         let step = draw.u64(1..if agent == 0 { 300 } else { 80 });
         // One that hangs for good needs another one.
         let may_hang = n == 0 && referees > 1 && (1..=referees).contains(&agent);
         let last = if may_hang { Kind::Hung } else { Kind::Crash };
         let kinds = [Kind::Crash, Kind::CutOff, Kind::Suspended, last];
-        let kind = draw.choice(kinds).filter(|_| !is_breach);
-        targets.push((agent, kind.unwrap_or(Kind::Crash), step));
+        let drawn = draw.choice(kinds).unwrap();
+        let kind = if is_breach { Kind::Crash } else { drawn };
+        targets.push((agent, kind, step));
     }
     targets
 }
