@@ -10,11 +10,11 @@ use crate::values::{MAX_QUOTED_CHARS, Timestamp, clock, redact_tokens, truncate}
 use serde::{Serialize, Serializer};
 use serde_json::Value;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::mem;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// The importance of a line.
 #[derive(Debug, Clone, Copy, Serialize)]
@@ -42,7 +42,7 @@ pub enum Content<'a> {
 const MAX_UNKNOWN_LINES: u32 = 100;
 /// Maximum difference between two clocks that is not worth a warning.
 const MAX_CLOCK_OFFSET: Duration = Duration::from_secs(60);
-/// Maximum length of the start of a message, in bytes.
+/// Maximum length of the start of a message, in characters.
 const MAX_START: usize = 500;
 
 /// The log of one program.
@@ -56,9 +56,10 @@ pub struct Log {
     unknown: Mutex<UnknownLines>,
 }
 
-/// Number of lines in this second that unknown callers have caused.
+/// Number of lines in a second that unknown callers have caused.
+#[derive(Default)]
 struct UnknownLines {
-    since: Instant,
+    second: Option<Timestamp>,
     count: u32,
 }
 
@@ -70,10 +71,7 @@ impl Log {
             component: Mutex::new(component.into()),
             file: Mutex::default(),
             last_error: Mutex::default(),
-            unknown: Mutex::new(UnknownLines {
-                since: Instant::now(),
-                count: 0,
-            }),
+            unknown: Mutex::default(),
         }
     }
 
@@ -132,7 +130,7 @@ impl Log {
         }
         let line = line(&self.component(), level, event_type, fields, content);
         if let Some(file) = &mut *lock(&self.file) {
-            let _ = file.write_all(&line);
+            let _ = file.write_all(line.as_bytes());
         }
     }
 
@@ -141,7 +139,7 @@ impl Log {
         let content = Content::Text(text.as_ref());
         let line = line(&self.component(), level, event_type, &[], content);
         if let Ok(mut file) = append_to(&self.root.join("system/orchestrator.log.jsonl")) {
-            let _ = file.write_all(&line);
+            let _ = file.write_all(line.as_bytes());
         }
     }
 
@@ -178,14 +176,14 @@ impl Log {
     /// requests that were not logged is logged in the next second.
     pub fn may_log_unknown(&self) -> bool {
         let unknown = &mut *lock(&self.unknown);
-        if unknown.since.elapsed() >= Duration::from_secs(1) {
+        let second = Some(Timestamp::now());
+        if unknown.second != second {
             let left_out = unknown.count.saturating_sub(MAX_UNKNOWN_LINES);
             if left_out > 0 {
                 let text = format!("{left_out} more requests were not logged");
                 self.event(Level::Warning, "not_logged", text);
             }
-            unknown.since = Instant::now();
-            unknown.count = 0;
+            *unknown = UnknownLines { second, count: 0 };
         }
 
         unknown.count += 1;
@@ -200,9 +198,20 @@ pub fn text_field(packet: &Value, key: &str) -> Option<String> {
         .map(|text| truncate(text, MAX_QUOTED_CHARS))
 }
 
+/// Opens a log. If a program was killed while it wrote a line, the next one begins a new line.
 fn append_to(path: &Path) -> io::Result<File> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
-    OpenOptions::new().create(true).append(true).open(path)
+    let mut options = OpenOptions::new();
+    let mut file = options.create(true).append(true).read(true).open(path)?;
+
+    let mut last = *b"\n";
+    if file.seek(SeekFrom::End(-1)).is_ok() {
+        file.read_exact(&mut last)?;
+    }
+    if last != *b"\n" {
+        file.write_all(b"\n")?;
+    }
+    Ok(file)
 }
 
 /// Returns a line of a log: the time first, the message last.
@@ -212,29 +221,23 @@ fn line(
     event_type: &str,
     fields: &[Field],
     content: Content,
-) -> Vec<u8> {
-    let now = Timestamp::now_with_millis();
-    let mut line = Vec::with_capacity(1024);
-    let _ = write!(
-        line,
-        r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":"#
+) -> String {
+    let (now, level) = (Timestamp::now_with_millis(), to_json(&level));
+    let mut line = format!(
+        r#"{{"timestamp":"{now}","component":"{component}","event_type":"{event_type}","level":{level}"#
     );
-    write_json(&mut line, &level);
     for (key, value) in fields {
         if !value.is_null() {
-            let _ = write!(line, ",\"{key}\":");
-            write_json(&mut line, &Redacted { key, value });
+            line += &format!(",\"{key}\":{}", to_json(&Redacted { key, value }));
         }
     }
 
-    line.extend_from_slice(b",\"message\":");
-    match content {
-        Content::Text(text) => write_json(&mut line, &redact_tokens(text)),
-        Content::Full(value) => write_json(&mut line, &Redacted { key: "", value }),
-        Content::Start(value) => write_start(&mut line, &Redacted { key: "", value }),
-    }
-    line.extend_from_slice(b"}\n");
-    line
+    let message = match content {
+        Content::Text(text) => to_json(&redact_tokens(text)),
+        Content::Full(value) => to_json(&Redacted { key: "", value }),
+        Content::Start(value) => start(&Redacted { key: "", value }),
+    };
+    line + ",\"message\":" + &message + "}\n"
 }
 
 /// Returns a value as JSON, in half the time of `Value::to_string`.
@@ -242,21 +245,11 @@ pub fn to_json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default() // cannot fail
 }
 
-/// Adds a value as JSON to a line.
-fn write_json(line: &mut Vec<u8>, value: &impl Serialize) {
-    let _ = serde_json::to_writer(line, value); // cannot fail
-}
-
-/// Adds a message as JSON to a line, or its first bytes as a text if it is long.
-fn write_start(line: &mut Vec<u8>, message: &Redacted) {
-    let mut buffer = [0; MAX_START];
-    let mut free = &mut buffer[..];
-    if serde_json::to_writer(&mut free, message).is_ok() {
-        let length = MAX_START - free.len();
-        line.extend_from_slice(&buffer[..length]);
-    } else {
-        write_json(line, &format!("{}…", String::from_utf8_lossy(&buffer)));
-    }
+/// Returns a message as JSON, or its start as a text if it is long.
+fn start(message: &Redacted) -> String {
+    let text = to_json(message);
+    let start = truncate(&text, MAX_START);
+    if start == text { text } else { to_json(&start) }
 }
 
 /// A value with its key, which is written with all tokens masked: what is named as a token or a

@@ -14,6 +14,7 @@ use league::protocol::{
 };
 use league::values::{Endpoint, Timestamp};
 use std::collections::BTreeSet;
+use std::fs;
 use std::sync::Arc;
 
 /// Returns the examples of the documents: the place of each, and the message with a whole envelope.
@@ -292,14 +293,16 @@ fn faulty_fields_are_refused_with_code_and_path() {
     agree("start_match", &schema_of::<StartMatch>(), true, &read);
 }
 
-/// Returns the last line that `write` has written into a new log.
+/// Returns the last line that `write` has written into a log. A program that was killed has left the
+/// beginning of a line in it.
 fn logged(write: impl FnOnce(&Client)) -> Value {
     let test = TestLeague::new("");
+    let path = test.folder.join("P01.log.jsonl");
+    fs::write(&path, r#"{"time"#).unwrap();
     let log = log::Log::new(&test.folder, "P01");
     log.open("P01");
     write(&Client::new("P01", Arc::new(log)));
-    let mut lines = json_lines(&test.folder.join("P01.log.jsonl"));
-    lines.pop().unwrap()
+    json_lines(&path).pop().unwrap()
 }
 
 /// Reads a message with edits, fills in a message, or writes a time, a URL, a value in the log or a

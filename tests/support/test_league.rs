@@ -375,13 +375,14 @@ pub fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Returns the whole lines of a file, all of them JSON. A program may write it at this moment: under Wine
-/// a line may then be read in part.
+/// Returns the whole lines of a file, all of them JSON. A line that is being written, or that a killed
+/// program has not ended, is left out. Under Wine a line may be read in part: then it is read again.
 pub fn json_lines(path: &Path) -> Vec<Value> {
     until("each line of a file is JSON", || {
         let text = fs::read_to_string(path).unwrap_or_default();
-        let whole = text.rsplit_once('\n').map_or("", |(whole, _)| whole);
-        (whole.lines().map(|line| serde_json::from_str(line).ok())).collect()
+        let lines = text.lines().map(serde_json::from_str::<Value>);
+        let ended = lines.filter(|line| !line.as_ref().is_err_and(|error| error.is_eof()));
+        ended.collect::<Result<_, _>>().ok()
     })
 }
 
