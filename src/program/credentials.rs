@@ -9,8 +9,8 @@ use super::Program;
 use super::args::Exit;
 use super::storage::{self, Access};
 use crate::net::sync::secret;
-use crate::protocol::LeagueRegisterResponse;
-use crate::values::{Endpoint, check_identifier};
+use crate::protocol::{ErrorCode, LeagueRegisterResponse, ProtocolError};
+use crate::values::{Endpoint, check_identifier, constant_time_eq};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
 use std::io;
@@ -131,6 +131,27 @@ impl Credentials {
              address with --manager URL",
             data.display()
         )))
+    }
+
+    /// Checks the token of a request of the manager, which is the agent's own. A wrong one is
+    /// refused in any case. See "Tokens" in `protocol.md`.
+    pub fn check_manager(
+        &self,
+        token: Option<&str>,
+        is_required: bool,
+    ) -> Result<(), ProtocolError> {
+        match (token, &self.token) {
+            (Some(token), Some(own)) if !constant_time_eq(token, own) => {
+                let problem = "only the league manager knows the right one";
+                Err(ProtocolError::wrong_token(problem))
+            }
+            (None, Some(_)) if is_required => {
+                let problem = "missing; the league manager's requests carry it";
+                let code = ErrorCode::TokenMissing;
+                Err(ProtocolError::field(code, "auth_token", problem))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Saves the credentials.

@@ -385,26 +385,13 @@ impl Session {
         })
     }
 
-    /// Checks that a request comes from the manager: it carries our own token. A referee demands it
-    /// always, a player if the manager sends it; a wrong one is refused in any case. See "Tokens"
-    /// in `protocol.md`. Returns the agent's credentials.
+    /// Checks that a request comes from the manager: a referee demands our own token always, a
+    /// player if the manager sends it. Returns the agent's credentials.
     pub fn check_manager(&self, token: Option<&str>) -> Result<Arc<Credentials>, ProtocolError> {
         let credentials = self.wait_until_registered()?;
-        let is_required = self.program.kind == AgentKind::Referee || credentials.proves_itself;
-        let are_enabled = self.program.config.system.security.enable_auth_tokens;
-        if let Some(own) = credentials.token.as_ref().filter(|_| are_enabled) {
-            match token {
-                Some(token) if !constant_time_eq(token, own) => {
-                    let problem = "only the league manager knows the right one";
-                    return Err(ProtocolError::wrong_token(problem));
-                }
-                None if is_required => {
-                    let problem = "missing; the league manager's requests carry it";
-                    let code = ErrorCode::TokenMissing;
-                    return Err(ProtocolError::field(code, "auth_token", problem));
-                }
-                _ => {}
-            }
+        if self.program.config.system.security.enable_auth_tokens {
+            let is_referee = self.program.kind == AgentKind::Referee;
+            credentials.check_manager(token, is_referee || credentials.proves_itself)?;
         }
 
         self.state.lock().is_active = true;

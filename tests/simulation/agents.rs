@@ -17,8 +17,7 @@ use league::program::credentials::Credentials;
 use league::program::storage::league_folder;
 use league::protocol::{
     AgentMeta, EVEN_ODD, Envelope, LeagueQuery, LeagueRegisterRequest, LeagueRegisterResponse,
-    ManagerRequest, MatchResultReport, PlayerRequest, ProtocolError, QueryType,
-    RefereeRegisterRequest, Reply,
+    ManagerRequest, MatchResultReport, PlayerRequest, QueryType, RefereeRegisterRequest, Reply,
 };
 use league::referee::tasks::{Assignment, MANAGER, Sending, Tasks};
 use league::values::clock;
@@ -152,9 +151,10 @@ pub fn receive(world: &mut World, call: usize) {
 
     let credentials = machine.credentials.clone().unwrap();
     let has_own_token = envelope.auth_token == credentials.token;
-    // In the program the session does this, which is not simulated.
-    if envelope.match_id.is_none() && !has_own_token {
-        let refusal = ProtocolError::wrong_token("not ours");
+    let token = envelope.auth_token.as_deref();
+    if envelope.match_id.is_none()
+        && let Err(refusal) = credentials.check_manager(token, true)
+    {
         return world.reply(call, answer_of(Err(refusal.into())));
     }
     if id <= world.referees.len() {

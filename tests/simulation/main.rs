@@ -13,10 +13,11 @@
 //!
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
 //! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the session of an agent with its
-//! registration, address, silence and check of tokens (`tests/scripts/agents`, `every_player`), files that are replaced as a whole
-//! (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), GAME_ERROR, which only
-//! informs (`tests/scripts/match`), ranks of equal points (`tests/scripts/rules`), orders of the operator
-//! (`tests/scripts/control`), floods (`tests/scripts/floods`), pages, relay and terminal (`tests/tools`).
+//! registration, address and silence (`tests/scripts/agents`, `every_player`), files that are replaced
+//! as a whole (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), GAME_ERROR,
+//! which only informs (`tests/scripts/match`), ranks of equal points (`tests/scripts/rules`), orders of
+//! the operator (`tests/scripts/control`), floods (`tests/scripts/floods`), pages, relay and terminal
+//! (`tests/tools`).
 
 mod agents;
 mod judge;
