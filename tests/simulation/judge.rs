@@ -218,8 +218,9 @@ fn players_remember_what_is_recorded(remains: &Remains) {
     }
 }
 
-/// The last thing that a player is told about a match, and does not refuse, is the recorded result, once
-/// the referee that tells it knows that one, unless it has ended with messages that were not settled.
+/// The last thing that a player is told about a match is the recorded result, once the referee that tells
+/// it knows that one, unless it has ended with messages that were not settled. Another result that the
+/// player refuses does not count.
 fn players_are_told_the_recorded_result(remains: &Remains) {
     let (mut known, mut last) = (BTreeSet::new(), BTreeMap::new());
     for call in &remains.world.calls {
@@ -228,7 +229,8 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
         {
             known.insert((call.from, call.life, &report.match_id));
         } else if let Some(PlayerRequest::GameOver(over)) = call.message()
-            && !matches!(call.outcome, Some(Err(CallError::Refused(..))))
+            && (remains.result(&over.match_id).as_ref() == Some(&over.game_result)
+                || !matches!(call.outcome, Some(Err(CallError::Refused(..)))))
         {
             last.insert((&over.match_id, call.to), (call, &over.game_result));
         }
