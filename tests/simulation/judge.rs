@@ -219,8 +219,8 @@ fn players_remember_what_is_recorded(remains: &Remains) {
 }
 
 /// The last thing that a player is told about a match is the recorded result, once the referee that tells
-/// it knows that one, unless it has ended with messages that were not settled. Another result that the
-/// player refuses does not count.
+/// it knows that one, unless it has ended with messages that were not settled. Another result does not
+/// count if the player refuses it, or is not there.
 fn players_are_told_the_recorded_result(remains: &Remains) {
     let (mut known, mut last) = (BTreeSet::new(), BTreeMap::new());
     for call in &remains.world.calls {
@@ -228,26 +228,31 @@ fn players_are_told_the_recorded_result(remains: &Remains) {
             && call.outcome.as_ref().is_some_and(knows_result)
         {
             known.insert((call.from, call.life, &report.match_id));
-        } else if let Some(PlayerRequest::GameOver(over)) = call.message()
-            && (remains.result(&over.match_id).as_ref() == Some(&over.game_result)
-                || !matches!(call.outcome, Some(Err(CallError::Refused(..)))))
-        {
-            last.insert((&over.match_id, call.to), (call, &over.game_result));
+        } else if let Some(PlayerRequest::GameOver(over)) = call.message() {
+            let id = &over.match_id;
+            let is_recorded = remains.result(id).as_ref() == Some(&over.game_result);
+            let is_told = !matches!(
+                call.outcome,
+                Some(Err(CallError::Refused(..) | CallError::Unreachable(_)))
+            );
+            if is_recorded || is_told {
+                last.insert((id, call.to), (call, is_recorded));
+            }
         }
     }
-    for ((id, player), (call, result)) in last {
-        let holds = remains.result(id).as_ref() == Some(result)
+    for ((id, player), (call, is_recorded)) in last {
+        let holds = is_recorded
             || !known.contains(&(call.from, call.life, id))
             || !remains.world.referees[call.from - 1].is_settled;
-        let problem = (id, player, result);
-        remains.world.check("last word", holds, problem);
+        remains.world.check("last word", holds, (id, player));
     }
 }
 
 /// Each result was decided by its referee. A technical loss is judged by the last referee of the match,
 /// and is the loser's own: it has failed in the match, or all attempts of the manager to call it
-/// have failed at some time in the league. Where nothing else fails, only who was away loses, or who was judged by a referee that
-/// was away.
+/// have failed at some time in the league, or the match has been announced again three times (the manager
+/// does not do that without end). Where nothing else fails, only who was away loses, or who was judged by a
+/// referee that was away.
 fn nobody_loses_without_a_failure(remains: &Remains) {
     let world = remains.world;
     let max_retries = world.program.config.system.retry_policy.max_retries;
@@ -272,7 +277,8 @@ fn nobody_loses_without_a_failure(remains: &Remains) {
         for player in &the_match.players {
             let id = world.id(player);
             let is_own = remains.has_failed(&task.assignment.conversation_id, id, max_retries)
-                || remains.failed_calls(id).0 >= max_retries;
+                || remains.failed_calls(id).0 >= max_retries
+                || the_match.assignments.len() > 3;
             let was_away = [id, referee].map(|id| world.machines[id].was_away);
             let is_just = is_own && (world.profile == Profile::Safety || was_away != [false; 2]);
             let holds = is_just || result.winner_player_id.as_ref() == Some(player);
