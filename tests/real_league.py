@@ -143,9 +143,9 @@ class League:
                 process.wait()
 
     def lines(self, pattern):
-        """The complete lines of the JSON-lines files that match a pattern."""
+        """The lines of the JSON-lines files that match a pattern, without those that a killed program has not ended."""
         for path in sorted(self.folder.glob(pattern)):
-            yield from map(json.loads, path.read_text().split("\n")[:-1])
+            yield from (json.loads(line) for line in path.read_text().split("\n") if line.endswith("}"))
 
     def events(self, name):
         return [line for line in self.lines("data/leagues/*/journal.jsonl") if line.get("event") == name]

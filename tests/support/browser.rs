@@ -1,6 +1,6 @@
-//! A browser with a page in three windows: as wide as a phone, a laptop and a projector. It gets its
-//! commands through a pipe, as JSON (the DevTools protocol). What is asked of a page in each window is in
-//! `browser.js`.
+//! A browser with a page in three windows: as wide as a phone, a laptop and a projector. (They are tabs of
+//! one window of the browser, all of them drawn.) It gets its commands through a pipe, as JSON (the DevTools
+//! protocol). What is asked of a page in each window is in `browser.js`.
 
 use super::{is_installed, json_of, print_left_out, text_of, time_limit};
 use serde_json::{Value, json};
@@ -48,8 +48,8 @@ impl Browser {
     pub fn start(folder: &Path) -> Browser {
         let profile = folder.join("browser");
         let command = format!(
-            "exec {} --headless=new --no-sandbox --disable-gpu --renderer-process-limit=1 --user-data-dir='{}' \
-             --remote-debugging-pipe 3<&0 4>&1 >&2 2>/dev/null",
+            "exec {} --headless=new --no-sandbox --disable-gpu --renderer-process-limit=1 --no-startup-window \
+             --user-data-dir='{}' --remote-debugging-pipe 3<&0 4>&1 >&2 2>/dev/null",
             installed().unwrap(),
             profile.display()
         );
@@ -74,7 +74,7 @@ impl Browser {
             errors,
         };
         for [width, height] in WINDOWS {
-            let target = json!({"url": "about:blank", "newWindow": true});
+            let target = json!({"url": "about:blank"});
             let target = browser.call("", "Target.createTarget", target);
             let target = json!({"targetId": target["targetId"], "flatten": true});
             let session = browser.call("", "Target.attachToTarget", target);
@@ -83,8 +83,10 @@ impl Browser {
             browser.call(&session, "Emulation.setDeviceMetricsOverride", size);
             let script = json!({"source": FACTS});
             browser.call(&session, "Page.addScriptToEvaluateOnNewDocument", script);
-            for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
-                browser.call(&session, domain, json!({}));
+            // Only the last one has a parameter: each tab is drawn as if it were in front.
+            let drawn = "Emulation.setFocusEmulationEnabled";
+            for method in ["Page.enable", "Runtime.enable", "Log.enable", drawn] {
+                browser.call(&session, method, json!({"enabled": true}));
             }
             browser.windows.push(session);
         }
