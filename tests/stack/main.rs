@@ -1,8 +1,10 @@
 //! The tests of the library and of its three programs.
 
+mod agents;
 mod attacks;
 mod config;
 mod contacts;
+mod crashes;
 mod damaged_files;
 mod games;
 mod http;
@@ -13,10 +15,8 @@ mod manager;
 mod match_play;
 mod mcp;
 mod outbox;
-mod player;
 mod protocol;
 mod referees;
-mod restart;
 mod rules;
 mod stories;
 #[path = "../support/mod.rs"]
