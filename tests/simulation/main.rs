@@ -12,7 +12,7 @@
 //! matter. With `story` it ends with 0.
 //!
 //! What is not simulated, and what sees it instead: HTTP, JSON and JSON-RPC (`tests/stack/http.rs`,
-//! `mcp.rs`, `protocol.rs`), threads within a program (`crashes.rs`), the session of an agent with its
+//! `mcp.rs`, `protocol.rs`), threads within a program (`restart.rs`), the session of an agent with its
 //! registration, address and silence (`tests/scripts/agents`, `every_player`), files that are replaced
 //! as a whole (`damaged_files.rs`), a player's history on its disk (`tests/scripts/player`), GAME_ERROR,
 //! which only informs (`tests/scripts/match`), ranks of equal points (`tests/scripts/rules`), orders of

@@ -1,10 +1,8 @@
 //! The tests of the library and of its three programs.
 
-mod agents;
 mod attacks;
 mod config;
 mod contacts;
-mod crashes;
 mod damaged_files;
 mod games;
 mod http;
@@ -15,8 +13,10 @@ mod manager;
 mod match_play;
 mod mcp;
 mod outbox;
+mod player;
 mod protocol;
 mod referees;
+mod restart;
 mod rules;
 mod stories;
 #[path = "../support/mod.rs"]

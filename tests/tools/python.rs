@@ -1,5 +1,5 @@
 //! `bin/player.py` and `bin/league_player.py`, the player in Python: their texts, and what they share
-//! with the player in Rust. `tests/stack/agents.rs` plays with it.
+//! with the player in Rust. `tests/stack/player.rs` plays with it.
 
 use super::support::*;
 use league::protocol::{AgentKind, MessageSpec};

@@ -1,4 +1,4 @@
-//! The agents at their wires: the same scripts for the player in Rust, the one in Python and, where it
+//! The players at their wires: the same scripts for the player in Rust, the one in Python and, where it
 //! promises the same, the small one; and how players and referees join their league. The decisions of
 //! the player in Rust are tested without a wire in `invitations.rs`.
 
