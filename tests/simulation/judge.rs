@@ -17,8 +17,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 use std::{fs, mem};
 
-/// The longest time from the moment when a referee goes away to the end of a league that has another.
-const REPLACEMENT_LIMIT: Duration = Duration::from_secs(150);
+/// The longest time from the moment when a referee goes away to the end of a league that has another: it
+/// may come back just before it is replaced, and then all rounds are played.
+const REPLACEMENT_LIMIT: Duration = Duration::from_secs(160);
 
 /// What is left of a league.
 struct Remains<'a> {
