@@ -292,15 +292,15 @@ impl Agent for Player {
 }
 
 /// The result of `get_player_state`.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct PlayerReport {
-    pub display_name: String,
-    pub state: AgentState,
-    pub strategy: String,
-    pub record: Record,
-    pub matches: Arc<Vec<PastMatch>>,
+#[derive(Serialize, Deserialize)]
+struct PlayerReport {
+    display_name: String,
+    state: AgentState,
+    strategy: String,
+    record: Record,
+    matches: Arc<Vec<PastMatch>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub player_id: Option<String>,
+    player_id: Option<String>,
 }
 
 impl Player {

@@ -52,7 +52,7 @@ pub struct Program {
     /// The seed of repeatable leagues, draws and choices.
     pub seed: Option<u64>,
     /// The secret with which the operator lets an agent in.
-    pub operator_token: Option<String>,
+    operator_token: Option<String>,
     /// The data folder.
     pub data: PathBuf,
     /// The URL under which others reach this program.
@@ -62,7 +62,7 @@ pub struct Program {
     /// The port.
     pub port: u16,
     /// The socket of the port.
-    pub listener: TcpListener,
+    listener: TcpListener,
     /// Standard output. A manager that is quiet still says where it listens, unless it is alone
     /// with its own agents.
     pub terminal: Terminal,
@@ -158,7 +158,7 @@ impl Program {
 
     /// Returns the URL under which others reach this program now: the address of this machine may
     /// have changed.
-    pub fn current_endpoint(&self) -> String {
+    fn current_endpoint(&self) -> String {
         public_url(&self.args, &self.config, self.kind, self.port)
             .unwrap_or_else(|_| self.endpoint.clone())
     }

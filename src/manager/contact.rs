@@ -34,7 +34,7 @@ pub struct Contact {
     /// The time by which a referee must have reported, once it has received its matches.
     pub report_by: Option<Moment>,
     /// The number of its registrations since this program started.
-    pub registrations: u32,
+    registrations: u32,
     /// What it has been told; `None` if it must be told everything that still matters.
     progress: Option<Progress>,
     /// The calls that failed one after the other.
@@ -214,14 +214,14 @@ impl Contact {
 
     /// Records that the agent is there, since it has registered or reported: it may get matches, and
     /// gets everything again that still matters.
-    pub fn revive(&mut self, now: Moment) {
+    fn revive(&mut self, now: Moment) {
         self.health = Health::Answering;
         self.reset(now);
     }
 
     /// Lets the agent be told everything again that still matters: at once, unless that was so a
     /// moment ago.
-    pub fn reset(&mut self, now: Moment) {
+    fn reset(&mut self, now: Moment) {
         self.progress = None;
         self.attempts.failed = 0;
         if self.reset_at.is_none_or(|last| last.has_passed(now)) {
@@ -253,7 +253,7 @@ impl Contact {
     }
 
     /// Returns true if all attempts of the last call failed.
-    pub fn has_failed(&self) -> bool {
+    fn has_failed(&self) -> bool {
         self.attempts.delay().is_none()
     }
 

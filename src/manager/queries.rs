@@ -178,7 +178,7 @@ impl League {
     }
 
     /// Returns the statistics of a player as an answer.
-    pub fn player_stats(&self, player: &Member) -> Value {
+    fn player_stats(&self, player: &Member) -> Value {
         let mut by_opponent = BTreeMap::<&str, PlayerStats>::new();
         let mut matches = Vec::new();
         for the_match in self.matches_of(&player.id) {
@@ -253,13 +253,13 @@ fn wrong_param(name: &str, problem: impl Into<String>) -> ProtocolError {
 }
 
 /// A round of the schedule as it is shown.
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 pub struct ScheduledRound<'a> {
     round_id: u32,
     matches: Vec<ScheduledMatch<'a>>,
 }
 
-#[derive(Debug, Serialize)]
+#[derive(Serialize)]
 #[allow(non_snake_case, reason = "fields are named by the specification")]
 struct ScheduledMatch<'a> {
     match_id: &'a str,

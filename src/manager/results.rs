@@ -17,7 +17,7 @@ use serde_json::json;
 
 /// Maximum length of a referee's explanation, in characters: both players may have failed, each for
 /// its own reason.
-pub const MAX_REASON_CHARS: usize = 600;
+const MAX_REASON_CHARS: usize = 600;
 
 impl League {
     /// Checks a report from `sender`, and returns the event that records it. The recorded report

@@ -21,9 +21,9 @@ pub fn compare_ids_by_number(a: &str, b: &str) -> Ordering {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChoiceCounts {
     /// Even.
-    pub even: u32,
+    even: u32,
     /// Odd.
-    pub odd: u32,
+    odd: u32,
 }
 
 /// The results of a player, counted.

@@ -99,7 +99,7 @@ pub struct Tool<'a> {
 }
 
 /// The function of a tool.
-pub type RunTool<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, HandlerError> + 'a;
+type RunTool<'a> = dyn Fn(&Value, IpAddr) -> Result<Value, HandlerError> + 'a;
 
 impl<'a> Tool<'a> {
     /// Returns a tool that changes nothing. Its arguments are read strictly: optional ones must be

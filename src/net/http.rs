@@ -89,7 +89,7 @@ impl Response {
 }
 
 /// Answers requests.
-pub type Handler = dyn Fn(&HttpRequest) -> Response + Send + Sync;
+type Handler = dyn Fn(&HttpRequest) -> Response + Send + Sync;
 
 /// A server that answers in threads of its own.
 pub struct HttpServer {

@@ -31,9 +31,9 @@ const SERVER_KEY: &str = "io.modelcontextprotocol/serverInfo";
 
 /// The parameters of `tools/call`.
 #[derive(Deserialize)]
-pub struct ToolCall {
-    pub name: String,
-    pub arguments: Option<JsonObject>,
+struct ToolCall {
+    name: String,
+    arguments: Option<JsonObject>,
 }
 
 /// A request that may be one of this protocol.

@@ -93,7 +93,7 @@ pub fn replace(path: &Path, access: Access, text: &str) -> io::Result<()> {
 }
 
 /// Renames a file or a folder.
-pub fn rename(from: &Path, to: &Path) -> io::Result<()> {
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
     let renamed = system::retry(|| fs::rename(from, to));
     renamed.map_err(|error| with_path(to, error))
 }

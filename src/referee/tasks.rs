@@ -41,7 +41,7 @@ use crate::protocol::{
 use crate::values::{Endpoint, token};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -64,7 +64,7 @@ pub struct Assignment {
     /// The players' addresses, which may change while we play.
     pub endpoints: [String; 2],
     /// The match tokens that the manager has announced, if any.
-    pub announced_tokens: [Option<String>; 2],
+    announced_tokens: [Option<String>; 2],
     /// The tokens that prove to the players that we referee this match.
     pub tokens: [String; 2],
     pub standings: [Option<Record>; 2],
@@ -123,6 +123,8 @@ pub struct Tasks {
     file: Option<JsonLinesFile>,
     /// The tasks, by the id of their match.
     pub by_match: BTreeMap<String, Task>,
+    /// The tokens of matches that were announced with others later.
+    replaced_tokens: BTreeSet<[String; 2]>,
     /// The time before which the manager gets no report: one that is away is not asked for each.
     report_at: Option<Instant>,
     /// True if the league is over: no match is accepted any more.
@@ -219,6 +221,7 @@ impl Tasks {
             retry_policy,
             file: None,
             by_match: BTreeMap::new(),
+            replaced_tokens: BTreeSet::new(),
             report_at: None,
             is_over: false,
         }
@@ -269,10 +272,9 @@ impl Tasks {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
-            } else if let Some(task) = self.by_match.get(&entry.match_id)
-                && task.result.is_none()
-            {
-                self.by_match.remove(&entry.match_id);
+            } else {
+                self.by_match
+                    .retain(|id, task| *id != entry.match_id || task.result.is_some());
             }
         }
 
@@ -283,29 +285,33 @@ impl Tasks {
     }
 
     /// Adds a match, unless it is known. If it is over, its result is reported again. After the end
-    /// of the league an announcement is an old one, and adds nothing.
+    /// of the league, or with tokens that were replaced, an announcement is an old one, and adds
+    /// nothing.
     pub fn accept(&mut self, new: Assignment) {
-        if self.is_over {
+        if self.is_over || self.replaced_tokens.contains(&new.tokens) {
             return;
         }
 
-        match self.by_match.get_mut(&new.match_id) {
-            Some(task) if !task.is_replaced_by(&new) => {
-                if task.state == State::Recorded {
-                    task.report();
-                }
-                task.assignment.endpoints = new.endpoints;
+        if let Some(task) = self.by_match.get_mut(&new.match_id)
+            && !task.is_replaced_by(&new)
+        {
+            if task.state == State::Recorded {
+                task.report();
             }
-            _ => {
-                let match_id = new.match_id.clone();
-                let task = Task {
-                    assignment: new,
-                    result: None,
-                    state: State::Waiting,
-                    deliveries: Default::default(),
-                };
-                self.by_match.insert(match_id, task);
-            }
+            task.assignment.endpoints = new.endpoints;
+            return;
+        }
+
+        let task = Task {
+            assignment: new.clone(),
+            result: None,
+            state: State::Waiting,
+            deliveries: Default::default(),
+        };
+        if let Some(old) = self.by_match.insert(new.match_id, task)
+            && old.assignment.tokens != new.tokens
+        {
+            self.replaced_tokens.insert(old.assignment.tokens);
         }
     }
 
@@ -360,21 +366,15 @@ impl Tasks {
     /// come again before its answer is recorded.
     pub fn next(&mut self, now: Instant) -> Result<Sending, Duration> {
         let mut calls = Vec::new();
-        for Task {
-            assignment,
-            result,
-            deliveries,
-            ..
-        } in self.by_match.values_mut()
-        {
-            for (receiver, delivery) in deliveries.iter_mut().enumerate() {
-                let (Some(delivery), Some(result)) = (delivery, &*result) else {
+        for task in self.by_match.values_mut() {
+            for (receiver, delivery) in task.deliveries.iter_mut().enumerate() {
+                let (Some(delivery), Some(result)) = (delivery, &task.result) else {
                     continue;
                 };
                 let pause = self.report_at.filter(|_| receiver == MANAGER);
                 let time = delivery.not_before.max(pause).filter(|time| *time > now);
                 let rank = (time, delivery.failed, receiver);
-                calls.push((rank, &*assignment, result, delivery));
+                calls.push((rank, &task.assignment, result, delivery));
             }
         }
 
@@ -406,7 +406,7 @@ impl Tasks {
             task.state = task.next_state(answer);
             let state = task.state;
             if state == State::Told {
-                let failed = before.map_or(1, |before| before.failed + 1);
+                let failed = before.unwrap_or_default().failed + 1;
                 task.deliveries[MANAGER] = Some(Delivery {
                     not_before: None, // `report_at` holds for all reports
                     failed,
