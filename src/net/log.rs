@@ -202,11 +202,13 @@ pub fn text_field(packet: &Value, key: &str) -> Option<String> {
 fn append_to(path: &Path) -> io::Result<File> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     let mut options = OpenOptions::new();
-    let mut file = options.create(true).append(true).read(true).open(path)?;
+    let mut file = options.create(true).append(true).open(path)?;
 
     let mut last = *b"\n";
-    if file.seek(SeekFrom::End(-1)).is_ok() {
-        file.read_exact(&mut last)?;
+    if let Ok(mut written) = File::open(path)
+        && written.seek(SeekFrom::End(-1)).is_ok()
+    {
+        let _ = written.read(&mut last);
     }
     if last != *b"\n" {
         file.write_all(b"\n")?;

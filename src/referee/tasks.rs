@@ -41,7 +41,7 @@ use crate::protocol::{
 use crate::values::{Endpoint, token};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -123,8 +123,6 @@ pub struct Tasks {
     file: Option<JsonLinesFile>,
     /// The tasks, by the id of their match.
     pub by_match: BTreeMap<String, Task>,
-    /// The tokens of matches that were announced with others later.
-    replaced_tokens: BTreeSet<[String; 2]>,
     /// The time before which the manager gets no report: one that is away is not asked for each.
     report_at: Option<Instant>,
     /// True if the league is over: no match is accepted any more.
@@ -221,7 +219,6 @@ impl Tasks {
             retry_policy,
             file: None,
             by_match: BTreeMap::new(),
-            replaced_tokens: BTreeSet::new(),
             report_at: None,
             is_over: false,
         }
@@ -285,10 +282,9 @@ impl Tasks {
     }
 
     /// Adds a match, unless it is known. If it is over, its result is reported again. After the end
-    /// of the league, or with tokens that were replaced, an announcement is an old one, and adds
-    /// nothing.
+    /// of the league an announcement is an old one, and adds nothing.
     pub fn accept(&mut self, new: Assignment) {
-        if self.is_over || self.replaced_tokens.contains(&new.tokens) {
+        if self.is_over {
             return;
         }
 
@@ -302,17 +298,14 @@ impl Tasks {
             return;
         }
 
+        let match_id = new.match_id.clone();
         let task = Task {
-            assignment: new.clone(),
+            assignment: new,
             result: None,
             state: State::Waiting,
             deliveries: Default::default(),
         };
-        if let Some(old) = self.by_match.insert(new.match_id, task)
-            && old.assignment.tokens != new.tokens
-        {
-            self.replaced_tokens.insert(old.assignment.tokens);
-        }
+        self.by_match.insert(match_id, task);
     }
 
     /// Returns a match that waits to be played, and marks it as in play; or else how long a thread

@@ -58,8 +58,8 @@ pub struct Referee {
     /// The matches in play, by conversation.
     plays: BTreeMap<String, Replay>,
     is_reporting: bool,
-    /// The tokens of player A, each with its match, in the order in which it was first told of them.
-    pub tokens: Vec<(String, Option<String>)>,
+    /// The newest token of player A, by match.
+    pub tokens: BTreeMap<String, Option<String>>,
     /// True if it has ended with nothing left to tell.
     pub is_settled: bool,
 }
@@ -71,7 +71,7 @@ impl Referee {
             tasks: Arc::new(Mutex::new(tasks)),
             plays: BTreeMap::new(),
             is_reporting: false,
-            tokens: Vec::new(),
+            tokens: BTreeMap::new(),
             is_settled: false,
         }
     }
@@ -237,10 +237,7 @@ fn enter(world: &mut World, id: Id, answer: Answer) {
     if id <= world.referees.len() {
         let folder = world.program.data.join(&machine.name);
         machine.file = folder.join("outbox.jsonl");
-        world.referees[id - 1]
-            .tasks()
-            .open(&folder, is_new)
-            .unwrap();
+        (world.referees[id - 1].tasks().open(&folder, is_new)).unwrap();
         world.wake(id, Duration::ZERO);
     }
 }
@@ -326,9 +323,7 @@ fn call_agent(world: &mut World, to: Id) {
         };
         let server = world.server.as_mut().unwrap();
         server.called.remove(&to);
-        server
-            .manager
-            .record(&world.machines[to].name, &call, &answer);
+        (server.manager).record(&world.machines[to].name, &call, &answer);
         if server.manager.store.change_count() != server.stepped.1 {
             world.wake(0, Duration::ZERO);
         } else {
@@ -365,12 +360,9 @@ fn handle_as_referee(world: &mut World, call: usize, message: PlayerRequest) {
     let referee = &mut world.referees[id - 1];
     let handled = match message {
         PlayerRequest::RoundAnnouncement(round) => {
-            for one in round.matches.iter().cloned() {
-                let told = (one.match_id, one.player_A_token);
-                if !referee.tokens.contains(&told) {
-                    referee.tokens.push(told);
-                }
-            }
+            let matches = round.matches.iter().cloned();
+            let tokens = matches.map(|one| (one.match_id, one.player_A_token));
+            referee.tokens.extend(tokens);
             referee.tasks().apply(round, &endpoint(id))
         }
         PlayerRequest::LeagueCompleted(_) => {
@@ -518,9 +510,7 @@ fn report(world: &mut World, id: Id, sending: Sending) {
 /// Records the answer to a result.
 fn record(world: &mut World, id: Id, sending: &Sending, answer: Answer) {
     let answer = answer.map(drop);
-    world.referees[id - 1]
-        .tasks()
-        .record(sending, &answer, clock::now());
+    (world.referees[id - 1].tasks()).record(sending, &answer, clock::now());
     world.wake(id, Duration::ZERO);
 }
 

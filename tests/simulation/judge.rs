@@ -414,17 +414,17 @@ pub fn matches_begin_in_time(world: &mut World, id: Id, message: &PlayerRequest)
     let before = world.over_at.get(&(new.round_id - 1));
     let is_due =
         world.machines[0].was_away || before.is_some_and(|over| *over + world.lead <= world.now);
-    let is_known =
-        !world.happened.is_empty() || player(world, id).invitations.is_announced(&new.match_id);
+    let has_failed = !world.happened.is_empty();
+    let invitations = &player(world, id).invitations;
+    let is_known = has_failed || invitations.is_announced(&new.match_id);
     world.check("begin", is_known && is_due, (&new.match_id, id));
 }
 
-/// A referee reports a technical loss only under the newest tokens that it was told in this life.
+/// A referee reports a technical loss only under the tokens that it was told last in this life.
 pub fn losses_are_reported_under_the_newest_tokens(world: &World, id: Id, sent: &Sending) {
     let (assignment, result) = (&sent.assignment, &sent.game_over.game_result);
-    let mut told = world.referees[id - 1].tokens.iter();
-    let newest = told.rfind(|(told, _)| *told == assignment.match_id);
-    let newest = newest.and_then(|(_, token)| token.as_ref());
+    let newest = world.referees[id - 1].tokens.get(&assignment.match_id);
+    let newest = newest.and_then(Option::as_ref);
     let holds = result.status != ResultStatus::TechnicalLoss
         || newest.is_none_or(|token| *token == assignment.tokens[0]);
     world.check("tokens", holds, &assignment.match_id);
@@ -441,10 +441,13 @@ pub fn results_are_accepted(
     if let PlayerRequest::GameOver(over) = message
         && let HandlerError::Refused(error) = refusal
     {
-        let invitations = &player(world, id).invitations;
+        let (token, invitations) = (
+            envelope.auth_token.as_deref(),
+            &player(world, id).invitations,
+        );
         let holds = error.code != ErrorCode::TokenInvalid
             || !invitations.is_announced(&over.match_id)
-            || !invitations.expects(&over.match_id, envelope.auth_token.as_deref());
+            || !invitations.expects(&over.match_id, token);
         world.check("accepted", holds, (&over.match_id, id));
     }
 }
