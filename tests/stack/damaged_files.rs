@@ -132,6 +132,7 @@ fn damaged_history_is_set_aside() {
 
 #[test]
 fn damaged_outbox_keeps_its_whole_lines() {
+    print_no_errors();
     let test = TestLeague::new("");
     let folder = test.folder.join("REF01");
     let path = folder.join("outbox.jsonl");

@@ -3,7 +3,7 @@
 //! counts.
 
 use super::support::offline::OfflineLeague;
-use super::support::{TestLeague, check_contains, files, json_of, open_again};
+use super::support::{TestLeague, check_contains, files, json_of, open_again, print_no_errors};
 use league::manager::journal::Store;
 use league::manager::league::{Event, League};
 use league::program::config::Config;
@@ -130,6 +130,7 @@ impl Journal {
 
 #[test]
 fn league_resumes_from_a_journal_cut_anywhere() {
+    print_no_errors();
     let journal = Journal::new("even_odd", "seeded");
     let whole = journal.lines.concat();
     // Of each line one byte, a quarter, half, all but its end, and the whole of it; of one line

@@ -4,7 +4,7 @@
 
 use super::rules::policy;
 use super::support::offline::{judge, local, usual};
-use super::support::{TestLeague, files, golden, open_again};
+use super::support::{TestLeague, files, golden, open_again, print_no_errors};
 use league::games::{even_odd, match_result};
 use league::json::decode;
 use league::net::call_error::CallError;
@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 #[test]
 fn cut_file_has_whole_lines_only() {
+    print_no_errors();
     let test = TestLeague::new("");
     let path = test.folder.join("lines.jsonl");
     let open = || {

@@ -22,7 +22,8 @@ pub fn run_scripts<Runner: FnMut(&str) -> String>(
     folder: &str,
     mut new_runner: impl FnMut() -> Runner,
 ) {
-    let differences = scripts(folder).map(|path| difference(&path, new_runner()));
+    let paths = scripts(folder).into_iter();
+    let differences = paths.map(|path| difference(&path, new_runner()));
     check(differences.collect());
 }
 
@@ -33,8 +34,7 @@ pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
     new_runner: impl Fn() -> Runner + Sync,
 ) {
     let at_once = if cfg!(windows) { 6 } else { 100 };
-    let paths: Vec<_> = scripts(folder).collect();
-    for part in paths.chunks(at_once) {
+    for part in scripts(folder).chunks(at_once) {
         thread::scope(|scope| {
             for path in part {
                 let named = thread::Builder::new().name(path.display().to_string());
@@ -48,7 +48,7 @@ pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
     }
 }
 
-fn scripts(folder: &str) -> impl Iterator<Item = PathBuf> {
+fn scripts(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(ROOT).join("tests/scripts").join(folder);
     let entries = fs::read_dir(folder).unwrap();
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -56,7 +56,7 @@ fn scripts(folder: &str) -> impl Iterator<Item = PathBuf> {
     paths.retain(|path| path.extension().is_some() && path.to_str().unwrap().contains(&only));
     paths.sort();
     assert!(!paths.is_empty() || !only.is_empty());
-    paths.into_iter()
+    paths
 }
 
 fn check(differences: String) {
