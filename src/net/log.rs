@@ -198,7 +198,8 @@ pub fn text_field(packet: &Value, key: &str) -> Option<String> {
         .map(|text| truncate(text, MAX_QUOTED_CHARS))
 }
 
-/// Opens a log. If a program was killed while it wrote a line, the next one begins a new line.
+/// Opens a log. If a program was killed while it wrote a line, the next one begins a new line. (That
+/// is not seen in a log that cannot be read.)
 fn append_to(path: &Path) -> io::Result<File> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     let mut options = OpenOptions::new();

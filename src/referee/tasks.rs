@@ -64,7 +64,7 @@ pub struct Assignment {
     /// The players' addresses, which may change while we play.
     pub endpoints: [String; 2],
     /// The match tokens that the manager has announced, if any.
-    announced_tokens: [Option<String>; 2],
+    pub announced_tokens: [Option<String>; 2],
     /// The tokens that prove to the players that we referee this match.
     pub tokens: [String; 2],
     pub standings: [Option<Record>; 2],
@@ -269,9 +269,10 @@ impl Tasks {
                 let assignment = Assignment::new(&round.league_id, round.round_id, entry);
                 accepted
                     .push(assignment.map_err(|error| error.in_field(&format!("matches[{n}]")))?);
-            } else {
-                self.by_match
-                    .retain(|id, task| *id != entry.match_id || task.result.is_some());
+            } else if let Some(task) = self.by_match.get(&entry.match_id)
+                && task.result.is_none()
+            {
+                self.by_match.remove(&entry.match_id);
             }
         }
 
@@ -288,24 +289,24 @@ impl Tasks {
             return;
         }
 
-        if let Some(task) = self.by_match.get_mut(&new.match_id)
-            && !task.is_replaced_by(&new)
-        {
-            if task.state == State::Recorded {
-                task.report();
+        match self.by_match.get_mut(&new.match_id) {
+            Some(task) if !task.is_replaced_by(&new) => {
+                if task.state == State::Recorded {
+                    task.report();
+                }
+                task.assignment.endpoints = new.endpoints;
             }
-            task.assignment.endpoints = new.endpoints;
-            return;
+            _ => {
+                let match_id = new.match_id.clone();
+                let task = Task {
+                    assignment: new,
+                    result: None,
+                    state: State::Waiting,
+                    deliveries: Default::default(),
+                };
+                self.by_match.insert(match_id, task);
+            }
         }
-
-        let match_id = new.match_id.clone();
-        let task = Task {
-            assignment: new,
-            result: None,
-            state: State::Waiting,
-            deliveries: Default::default(),
-        };
-        self.by_match.insert(match_id, task);
     }
 
     /// Returns a match that waits to be played, and marks it as in play; or else how long a thread
@@ -359,15 +360,21 @@ impl Tasks {
     /// come again before its answer is recorded.
     pub fn next(&mut self, now: Instant) -> Result<Sending, Duration> {
         let mut calls = Vec::new();
-        for task in self.by_match.values_mut() {
-            for (receiver, delivery) in task.deliveries.iter_mut().enumerate() {
-                let (Some(delivery), Some(result)) = (delivery, &task.result) else {
+        for Task {
+            assignment,
+            result,
+            deliveries,
+            ..
+        } in self.by_match.values_mut()
+        {
+            for (receiver, delivery) in deliveries.iter_mut().enumerate() {
+                let (Some(delivery), Some(result)) = (delivery, &*result) else {
                     continue;
                 };
                 let pause = self.report_at.filter(|_| receiver == MANAGER);
                 let time = delivery.not_before.max(pause).filter(|time| *time > now);
                 let rank = (time, delivery.failed, receiver);
-                calls.push((rank, &task.assignment, result, delivery));
+                calls.push((rank, &*assignment, result, delivery));
             }
         }
 
@@ -399,7 +406,7 @@ impl Tasks {
             task.state = task.next_state(answer);
             let state = task.state;
             if state == State::Told {
-                let failed = before.unwrap_or_default().failed + 1;
+                let failed = before.map_or(1, |before| before.failed + 1);
                 task.deliveries[MANAGER] = Some(Delivery {
                     not_before: None, // `report_at` holds for all reports
                     failed,
