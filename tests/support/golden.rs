@@ -33,7 +33,7 @@ pub fn run_scripts_at_once<Runner: FnMut(&str) -> String>(
     folder: &str,
     new_runner: impl Fn() -> Runner + Sync,
 ) {
-    let at_once = if cfg!(windows) { 6 } else { 100 };
+    let at_once = if cfg!(windows) { 6 } else { usize::MAX };
     for part in scripts(folder).chunks(at_once) {
         thread::scope(|scope| {
             for path in part {

@@ -41,12 +41,6 @@ use std::sync::{LazyLock, Mutex};
 use std::time::{Duration, Instant};
 use std::{env, fs, thread};
 
-/// Lets this thread print no errors, where a file is damaged hundreds of times. (With clocks of its own
-/// it is one of the simulation.)
-pub fn print_no_errors() {
-    clock::set(clock::now(), clock::now_utc());
-}
-
 /// Maximum time that a test waits for a fact, unless the environment gives it more.
 pub const TIME_LIMIT: Duration = Duration::from_secs(180);
 
@@ -147,6 +141,12 @@ pub fn check_contains(text: &str, words: &str) {
 pub fn text_of(value: &Value) -> &str {
     let text = value.as_str();
     text.unwrap_or_else(|| panic!("no text: {value}"))
+}
+
+/// Lets this thread print no errors, where a file is damaged hundreds of times. (With clocks of its own
+/// it is one of the simulation.)
+pub fn print_no_errors() {
+    clock::set(clock::now(), clock::now_utc());
 }
 
 /// Notes that the test of this thread is left out, in a file of which `make test` prints the sum. The
